@@ -11,7 +11,7 @@ typedef struct Journal Journal;
 typedef struct {
     int64_t seq;               // 1, 2, …
     const char *time;          // UTC
-    const char *kind;          // docs/architecture.md lists them
+    const char *kind;          // docs/journal.md lists them
     Json *body;                // owned by the arena it was read into
 } JournalEvent;
 

@@ -9,6 +9,7 @@ const char *stage_name(Stage stage);
 typedef struct {
     Stage stage;
     int number;                // of this request within the run, from 1
+    int stage_number;          // of this request among those of its stage, from 1
     const char *system;        // the stable prefix
     const char *prompt;
 } ModelRequest;
