@@ -33,9 +33,10 @@ typedef enum {
     PEER_CANCELLED,
 } PeerStatus;
 
-/* A runner or an oracle: a child process spoken to in frames. */
+/* A runner or an oracle: a child process spoken to in frames. Zero-initialise. */
 typedef struct {
     Child child;
+    const char *name;           // "runner" or "oracle", for messages
     Frame answer;               // of the last request
     int exit_code, signal;      // once it has died
     char last_words[1024];      // the end of what it wrote to stderr
@@ -45,6 +46,10 @@ typedef struct {
 /* Sends one request and waits for the answer of type `expected`. */
 PeerStatus peer_ask(Peer *peer, uint16_t type, const WireWriter *request, uint16_t expected,
                     double seconds, Error *err);
+/* The two halves of peer_ask, so that two peers can work at the same time. */
+PeerStatus peer_send(Peer *peer, uint16_t type, const WireWriter *request, Error *err);
+PeerStatus peer_receive(Peer *peer, uint16_t expected, double seconds, Error *err);
+bool peer_running(const Peer *peer);
 void peer_stop(Peer *peer);     // kill, reap; safe to call twice
 
 typedef struct {
@@ -52,6 +57,7 @@ typedef struct {
     char device_name[128], arch[16];
     uint32_t cudart_version, multiprocessors;
     uint64_t memory_bytes;
+    char isolation[128];        // the layers that hold around the kernel: "no_new_privs, rlimits"
 } RunnerInfo;
 
 /* `exchange`: path of the file through which tensors reach the oracle (exchange_create).

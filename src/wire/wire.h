@@ -114,7 +114,8 @@ static inline WireReader frame_reader(const Frame *frame) {
  * the runner itself could not do it, which is never the kernel's doing. Fields in order. */
 typedef enum {
     RUNNER_HELLO = 1,   // first, unasked: u8 simulated, text device name, text arch ("sm_90a"),
-                        //   u32 cudart version (13000), u32 multiprocessors, u64 memory bytes
+                        //   u32 cudart version (13000), u32 multiprocessors, u64 memory bytes,
+                        //   text isolation ("no_new_privs, rlimits"): the layers that hold
     RUNNER_FAULT,       // text
     RUNNER_OK,          // empty
     RUNNER_TENSORS,     // ask: u32 count, each {text name, u8 is_output, u8 dtype, i64 elements}.
@@ -128,9 +129,12 @@ typedef enum {
     RUNNER_LAUNCH,      // ask: u32 count, i64 dims…, u64 budget in lane-instructions (0: none)
     RUNNER_LAUNCHED,    // answer: i64 cudaError_t, text its name, text its meaning,
                         //   u8 phase (LaunchPhase), u64 workspace bytes, f64 seconds,
-                        //   u32 reports, each a SimReport as report_put writes it
+                        //   u32 reports, each a SimReport as report_put writes it;
+                        //   u32 kernels asked for, then of the last: u32 grid[3], block[3],
+                        //   u64 dynamic shared bytes
     RUNNER_REDZONES,    // ask: empty. answer: RUNNER_REDZONES u32 count, each {u32 tensor,
-                        //   i64 byte offset from the tensor's start, u64 bytes changed}
+                        //   i64 byte offset from the tensor's start, u64 bytes changed};
+                        //   one past the last tensor is the workspace
     RUNNER_EXPORT,      // ask: u32 tensor. answer: RUNNER_EXPORTED
     RUNNER_EXPORTED,    // u8 how (0: the exchange file), u64 offset in it, u64 bytes
     RUNNER_COUNTERS,    // ask: empty. answer: RUNNER_COUNTERS u32 count, each {text kernel,
@@ -140,7 +144,9 @@ typedef enum {
 
 typedef enum {
     LAUNCH_RETURNED,    // the error came from launch() itself
-    LAUNCH_SYNCHRONIZED // … or from waiting for the stream
+    LAUNCH_SYNCHRONIZED,// … or from waiting for the stream
+    LAUNCH_PENDING,     // launch() said cudaSuccess, but cudaGetLastError() held this
+    LAUNCH_WORKSPACE,   // the workspace it asked for could not be had
 } LaunchPhase;
 
 /* What the simulator saw in one place of the kernel; equal places are counted, not repeated. */
