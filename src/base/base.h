@@ -153,6 +153,7 @@ typedef struct {
 typedef struct {
     const char *const *argv;    // NULL-terminated; argv[0] is looked up in PATH
     const char *const *env;     // "NAME=value", NULL-terminated, added to the scrubbed environment
+    bool keep_environment;      // not scrubbed: for the user's own command, never for ours
     const char *cwd;            // NULL: ours
     const char *input;          // fed to its standard input; NULL: /dev/null
     size_t input_bytes;

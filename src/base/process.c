@@ -80,7 +80,7 @@ static void environment_put(const char **list, size_t *count, const char *entry)
     list[(*count)++] = entry;
 }
 
-static const char **environment_build(Arena *arena, const char *const *added) {
+static const char **environment_build(Arena *arena, bool keep, const char *const *added) {
     size_t most = 2;
     for (char **entry = environ; entry && *entry; entry++) {
         most++;
@@ -92,7 +92,7 @@ static const char **environment_build(Arena *arena, const char *const *added) {
     size_t count = 0;
     environment_put(list, &count, arena_printf(arena, "PATH=%s", PATH_DEFAULT));
     for (char **entry = environ; entry && *entry; entry++) {
-        if (environment_passes(*entry)) {
+        if (keep || environment_passes(*entry)) {
             environment_put(list, &count, *entry);
         }
     }
@@ -321,7 +321,7 @@ static bool start_process(const Start *plan, pid_t *pid, Error *err) {
 }
 
 static bool start_prepare(Arena *arena, const ProcessOptions *options, Start *start, Error *err) {
-    const char **env = environment_build(arena, options->env);
+    const char **env = environment_build(arena, options->keep_environment, options->env);
     *start = (Start){
         .argv = options->argv,
         .env = env,
