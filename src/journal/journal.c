@@ -47,7 +47,8 @@ static bool complain(Journal *journal, int code, Error *err) {
         system = sqlite3_system_errno(journal->db);
     const char *path = journal->path;
     int primary = code & 0xff;
-    if (is_full(primary, primary == SQLITE_IOERR || primary == SQLITE_CANTOPEN ? system : 0))
+    if (primary != SQLITE_IOERR && primary != SQLITE_CANTOPEN) system = 0;
+    if (is_full(primary, system))
         return error_harness(err, "%s: no room to record the run (%s); free some space, then resume",
                              path, system == EFBIG ? "file size limit reached" : "disk full");
     switch (primary) {
