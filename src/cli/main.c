@@ -63,7 +63,7 @@ const Command commands[] = {
      "examples:\n"
      "  cutegen check sgemm mine.cu\n"
      "  cutegen check ./mytask kernel.cu --quick\n"
-     "  cutegen check relu kernel.cu --json | jq .verdict.kind\n",
+     "  cutegen check relu kernel.cu --json | jq -r .verdict.verdict\n",
      command_check},
     {"show", "RUN", 1, 1, ACCEPTS(OPTION_STATE_DIR) | ACCEPTS(OPTION_JSON) | ACCEPTS(OPTION_HELP),
      "tell the story of a run from its record",

@@ -91,7 +91,7 @@ char *text_clean(Arena *arena, const char *text, size_t bytes) {
             size_t spaces = 4 - column % 4;
             buf_append(&out, "    ", spaces);
             column += spaces;
-        } else if (first == '\r' && i + 1 < bytes && text[i + 1] == '\n') {
+        } else if (first == '\r' && (i + 1 == bytes || text[i + 1] == '\n')) {
             // a CRLF file looks like any other
         } else {
             // C1 controls are two bytes in UTF-8: C2 80 … C2 9F

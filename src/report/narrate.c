@@ -93,28 +93,27 @@ static Style verdict_style(const char *kind) {
     return STYLE_BAD;
 }
 
-static void say_build(Buf *out, const Json *build) {
-    bool cached = json_is_true(json_object_get(build, "from_cache"));
-    const char *status = json_text(build, "status", "ok");
-    bool ok = strcmp(status, "ok") == 0;
-    buf_puts(out, ok ? (cached ? "build found in the cache" : "built in ")
-                     : (cached ? "failed build found in the cache" : "build failed after "));
-    if (!cached) buf_duration(out, json_real_or(build, "seconds", NAN));
-    const Json *figures = json_array_get(json_object_get(build, "figures"), 0);
-    if (ok && figures) {
-        buf_printf(out, ", %lld registers", (long long)json_int_or(figures, "registers", 0));
-        int64_t shared = json_int_or(figures, "shared_bytes", 0);
-        if (shared > 0) {
-            buf_puts(out, ", ");
-            buf_bytes(out, (double)shared);
-            buf_puts(out, " shared");
-        }
-        int64_t spilled = json_int_or(figures, "spill_store_bytes", 0);
-        if (spilled > 0) {
-            buf_puts(out, ", ");
-            buf_bytes(out, (double)spilled);
-            buf_puts(out, " spilled");
-        }
+static void say_build(Buf *out, const Json *build, bool compiled) {
+    if (json_is_true(json_object_get(build, "from_cache"))) {
+        buf_puts(out, compiled ? "build found in the cache" : "failed build found in the cache");
+    } else {
+        buf_puts(out, compiled ? "built in " : "refused by the compiler after ");
+        buf_duration(out, json_real_or(build, "seconds", NAN));
+    }
+    const Json *figures = json_array_get(json_object_get(build, "kernels"), 0);
+    if (!figures) return;
+    buf_printf(out, ", %lld registers", (long long)json_int_or(figures, "registers", 0));
+    int64_t shared = json_int_or(figures, "shared_bytes", 0);
+    if (shared > 0) {
+        buf_puts(out, ", ");
+        buf_bytes(out, (double)shared);
+        buf_puts(out, " shared");
+    }
+    int64_t spilled = json_int_or(figures, "spill_store_bytes", 0);
+    if (spilled > 0) {
+        buf_puts(out, ", ");
+        buf_bytes(out, (double)spilled);
+        buf_puts(out, " spilled");
     }
 }
 
@@ -135,7 +134,7 @@ static void show_constructs(const Narrator *narrator, const Json *build) {
 void narrate_verdict(const Narrator *narrator, const char *time, const Json *verdict,
                      const char *source) {
     const Canvas *canvas = &narrator->canvas;
-    const char *kind = json_text(verdict, "kind", "harness_fault");
+    const char *kind = json_text(verdict, "verdict", "harness_fault");
     const Json *build = json_object_get(verdict, "build");
     if (narrator->quiet) {
         Arena *arena = arena_new();
@@ -145,8 +144,8 @@ void narrate_verdict(const Narrator *narrator, const char *time, const Json *ver
         return;
     }
     Buf text = {0};
-    if (json_is_object(build)) {
-        say_build(&text, build);
+    if (json_is_number(json_object_get(build, "seconds"))) {
+        say_build(&text, build, strcmp(kind, "compile_error") != 0);
         canvas_entry(canvas, time, "", STYLE_PLAIN, text.data);
         if (narrator->verbose) show_constructs(narrator, build);
         text.length = 0;
@@ -291,7 +290,7 @@ static void verdict(Narrator *narrator, Arena *arena, const char *time, const Js
     const char *source = source_of(narrator, arena, json_text(body, "source", NULL));
     Json *shown = json_is_object(detail) ? json_copy((Json *)detail) : json_object();
     // the event's own fields hold even when a newer version tells the detail otherwise
-    json_object_set(shown, "kind", json_object_get(body, "verdict"));
+    json_object_set(shown, "verdict", json_object_get(body, "verdict"));
     json_object_set(shown, "message", json_object_get(body, "message"));
     narrate_verdict(narrator, time, shown, source);
     json_decref(shown);
