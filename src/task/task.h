@@ -58,7 +58,7 @@ typedef struct {
 bool task_load(Arena *arena, const char *path, Task *task, Error *err);
 
 /* Extents of `tensor` under `dims`; false when one is negative or the tensor exceeds 2^40
- * elements (err names task, tensor and dims). rank may be 0: one element. */
+ * elements (err names tensor and dims). rank may be 0: one element. */
 bool tensor_extents(const Task *task, const Tensor *tensor, const Dims *dims,
                     int64_t extents[WIRE_MAX_RANK], int64_t *elements, Error *err);
 double task_flops(const Task *task, const Dims *dims);  // NAN when the task does not say
@@ -69,6 +69,7 @@ Json *dims_json(const Task *task, const Dims *dims);    // new reference
 /* The text of the generated task.h that kernels include, and of the harness appended to a
  * kernel (the entry cutegen_entry_v1): docs/kernel-contract.md. */
 #define CONTRACT_VERSION 1
+#define CONTRACT_FOOTER_FILE "cutegen_footer.h" // what diagnostics call the appended harness
 char *task_kernel_header(Arena *arena, const Task *task);
 char *task_kernel_footer(Arena *arena, const Task *task);
 /* The text of reference.h that reference.c includes: `real`, Inputs, Outputs, Dims. */
