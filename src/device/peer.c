@@ -13,16 +13,17 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { CANCEL_POLL_MS = 100 }; // how soon a Ctrl-C is noticed while a peer is busy
-#define SEND_SECONDS 10.0      // requests are small: a peer that takes longer is stuck
+enum { CANCEL_POLL_MS = 100 };     // how soon a Ctrl-C is noticed while a peer is busy
+#define SEND_SECONDS          10.0 // requests are small: a peer that takes longer is stuck
 #define REST_OF_FRAME_SECONDS 20.0 // once a frame has begun
 
-bool peer_running(const Peer *peer) { return peer->child.pid > 0; }
+bool peer_running(const Peer *peer) {
+    return peer->child.pid > 0;
+}
 
 /* Keeps the end of its stderr, then kills and reaps it. */
 static void bury(Peer *peer) {
-    if (!peer_running(peer))
-        return;
+    if (!peer_running(peer)) return;
     struct stat status;
     if (peer->child.stderr_file >= 0 && !fstat(peer->child.stderr_file, &status)) {
         off_t capacity = (off_t)sizeof peer->last_words - 1;
@@ -101,12 +102,10 @@ static PeerStatus wait_readable(Peer *peer, double seconds, Error *err) {
             return PEER_CANCELLED;
         }
         double left_ms = (deadline - clock_seconds()) * 1e3;
-        if (left_ms <= 0)
-            return timed_out(peer, seconds, err);
+        if (left_ms <= 0) return timed_out(peer, seconds, err);
         struct pollfd fd = {.fd = peer->child.from_child, .events = POLLIN};
         int ready = poll(&fd, 1, left_ms < CANCEL_POLL_MS ? (int)left_ms + 1 : CANCEL_POLL_MS);
-        if (ready > 0)
-            return PEER_OK;
+        if (ready > 0) return PEER_OK;
         if (ready < 0 && errno != EINTR) {
             error_harness(err, "waiting for the %s: %s", peer->name, strerror(errno));
             bury(peer);
@@ -121,8 +120,7 @@ PeerStatus peer_receive(Peer *peer, uint16_t expected, double seconds, Error *er
         return PEER_DIED;
     }
     PeerStatus status = wait_readable(peer, seconds, err);
-    if (status != PEER_OK)
-        return status;
+    if (status != PEER_OK) return status;
     switch (frame_receive(peer->child.from_child, &peer->answer, REST_OF_FRAME_SECONDS)) {
     case WIRE_OK:
         break;
@@ -132,18 +130,15 @@ PeerStatus peer_receive(Peer *peer, uint16_t expected, double seconds, Error *er
         return garbled(peer, err, "a frame began and did not end");
     case WIRE_CORRUPT:
         // A process that dies while it writes leaves half a frame: the death is what matters.
-        if (child_ended(&peer->child, 0.2))
-            return died(peer, err);
+        if (child_ended(&peer->child, 0.2)) return died(peer, err);
         return garbled(peer, err, "a damaged frame");
     }
-    if (peer->answer.type == expected)
-        return PEER_OK;
+    if (peer->answer.type == expected) return PEER_OK;
     if (peer->answer.type == RUNNER_FAULT || peer->answer.type == ORACLE_FAULT) {
         char text[1500];
         WireReader reader = frame_reader(&peer->answer);
         get_text(&reader, text, sizeof text);
-        if (reader.failed)
-            return garbled(peer, err, "a fault without a text");
+        if (reader.failed) return garbled(peer, err, "a fault without a text");
         error_harness(err, "%s: %s", peer->name, text);
         return PEER_FAULT;
     }

@@ -18,16 +18,14 @@ bool device_parse(Arena *arena, const char *text, DeviceSpec *spec, Error *err) 
     if (via) {
         via += strlen(" via ");
         via += strspn(via, " ");
-        if (!*via)
-            return error_input(err, "device '%s': no command after 'via'", text);
+        if (!*via) return error_input(err, "device '%s': no command after 'via'", text);
         spec->via = arena_string(arena, via);
     }
     if (!strcmp(device, "sim")) {
         spec->simulated = true;
         return true;
     }
-    if (!strcmp(device, "cuda"))
-        return true;
+    if (!strcmp(device, "cuda")) return true;
     if (text_starts_with(device, "cuda:")) {
         const char *digits = device + strlen("cuda:");
         size_t length = strlen(digits);
@@ -48,8 +46,7 @@ static char *source_of_build_tree(Arena *arena, const char *build) {
                    &ignored))
         return NULL;
     char *line = strstr(text, key);
-    if (!line)
-        return NULL;
+    if (!line) return NULL;
     line += strlen(key);
     return arena_string_n(arena, line, strcspn(line, "\r\n"));
 }
@@ -74,8 +71,7 @@ bool installation_find(Arena *arena, Installation *installation, Error *err) {
                                here, programs);
     }
     const char *given = getenv("CUTEGEN_ROOT");
-    if (given && *given)
-        root = path_absolute(arena, given);
+    if (given && *given) root = path_absolute(arena, given);
     if (!root || !path_is_directory(root))
         return error_input(err,
                            "the directory with prompts/ and tasks/ is not at %s: set CUTEGEN_ROOT",

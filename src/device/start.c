@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 enum { MAX_WORDS = 64, OPEN_FILES = 128 };
-#define HELLO_SECONDS 30.0          // a GPU context takes seconds on a busy machine
+#define HELLO_SECONDS  30.0          // a GPU context takes seconds on a busy machine
 #define MAX_FILE_BYTES (64ull << 30) // the exchange file: all tensors of a task
 
 /* Splits `text` as a shell would split a plain word list: blanks, '…', "…", backslash; no
@@ -31,8 +31,7 @@ static bool split_words(Arena *arena, const char *text, const char **words, int 
             in_word = true;
         } else if (!quote && strchr(" \t\r\n", *p)) {
             if (in_word) {
-                if (*count == MAX_WORDS)
-                    goto too_many;
+                if (*count == MAX_WORDS) goto too_many;
                 words[(*count)++] = buf_take(arena, &word);
             }
             in_word = false;
@@ -46,8 +45,7 @@ static bool split_words(Arena *arena, const char *text, const char **words, int 
         return error_input(err, "device: unmatched %c in 'via %s'", quote, text);
     }
     if (in_word) {
-        if (*count == MAX_WORDS)
-            goto too_many;
+        if (*count == MAX_WORDS) goto too_many;
         words[(*count)++] = buf_take(arena, &word);
     }
     buf_free(&word);
@@ -58,12 +56,11 @@ too_many:
 }
 
 /* Starts argv, with the words of spec->via before it, and waits for its greeting. */
-static bool start(Arena *arena, const DeviceSpec *spec, const char *const *argv,
-                  Cancel *cancel, const char *name, uint16_t hello, Peer *peer, Error *err) {
+static bool start(Arena *arena, const DeviceSpec *spec, const char *const *argv, Cancel *cancel,
+                  const char *name, uint16_t hello, Peer *peer, Error *err) {
     const char *words[MAX_WORDS + 16] = {0};
     int count = 0;
-    if (spec->via && !split_words(arena, spec->via, words, &count, err))
-        return false;
+    if (spec->via && !split_words(arena, spec->via, words, &count, err)) return false;
     for (int i = 0; argv[i]; i++)
         words[count++] = argv[i];
 
@@ -74,8 +71,7 @@ static bool start(Arena *arena, const DeviceSpec *spec, const char *const *argv,
         .limits = {.file_bytes = MAX_FILE_BYTES, .open_files = OPEN_FILES},
         .cancel = cancel,
     };
-    if (!child_start(&options, &peer->child, err))
-        return false;
+    if (!child_start(&options, &peer->child, err)) return false;
     Error why = {0};
     switch (peer_receive(peer, hello, HELLO_SECONDS, &why)) {
     case PEER_OK:
@@ -99,12 +95,19 @@ bool runner_start(Arena *arena, const Installation *installation, const DeviceSp
                   RunnerInfo *info, Error *err) {
     const char *library = path_join(arena, installation->sim_library_dir, "libcudart.so.13");
     const char *device = spec->simulated ? "sim" : arena_printf(arena, "cuda:%d", spec->index);
-    const char *argv[] = {installation->runner, "--device", device, "--exchange", exchange,
-                          spec->simulated ? "--cudart" : NULL, library, "--arch", arch, NULL};
+    const char *argv[] = {installation->runner,
+                          "--device",
+                          device,
+                          "--exchange",
+                          exchange,
+                          spec->simulated ? "--cudart" : NULL,
+                          library,
+                          "--arch",
+                          arch,
+                          NULL};
     if (spec->simulated && !spec->via && !path_exists(library))
         return error_input(err, "the simulator is not at %s: run `make` again", library);
-    if (!start(arena, spec, argv, cancel, "runner", RUNNER_HELLO, runner, err))
-        return false;
+    if (!start(arena, spec, argv, cancel, "runner", RUNNER_HELLO, runner, err)) return false;
 
     WireReader hello = frame_reader(&runner->answer);
     info->simulated = get_u8(&hello);

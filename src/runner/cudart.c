@@ -12,8 +12,7 @@
 enum { ATTRIBUTE_MULTIPROCESSORS = 16, ATTRIBUTE_MAJOR = 75, ATTRIBUTE_MINOR = 76 };
 
 bool cuda_ok(const Cudart *cudart, CudaError error, const char *what, Fault *why) {
-    if (error == CUDA_SUCCESS)
-        return true;
+    if (error == CUDA_SUCCESS) return true;
     return fault(why, "%s: %s (%s)", what, cudart->GetErrorString(error),
                  cudart->GetErrorName(error));
 }
@@ -26,15 +25,13 @@ static bool open_library(Cudart *cudart, const DeviceChoice *choice, Fault *why)
         return cudart->library || fault(why, "cannot load the CUDA runtime: %s", dlerror());
     }
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if ((cudart->library = dlopen(names[i], RTLD_NOW | RTLD_GLOBAL)))
-            return true;
+        if ((cudart->library = dlopen(names[i], RTLD_NOW | RTLD_GLOBAL))) return true;
     return fault(why, "no libcudart.so.13 or .12 found: install the CUDA runtime, or add its "
                       "directory to LD_LIBRARY_PATH");
 }
 
 bool cudart_open(Cudart *cudart, const DeviceChoice *choice, Fault *why) {
-    if (!open_library(cudart, choice, why))
-        return false;
+    if (!open_library(cudart, choice, why)) return false;
     const struct {
         const char *name;
         void *slot;
@@ -82,8 +79,7 @@ bool cudart_open(Cudart *cudart, const DeviceChoice *choice, Fault *why) {
 void cudart_greet(const Cudart *cudart, int index, WireWriter *hello) {
     // struct cudaDeviceProp differs between versions, but begins with char name[256] in each.
     char properties[16384] = "";
-    if (cudart->GetDeviceProperties(properties, index) != CUDA_SUCCESS)
-        properties[0] = 0;
+    if (cudart->GetDeviceProperties(properties, index) != CUDA_SUCCESS) properties[0] = 0;
     properties[255] = 0;
     int version = 0, multiprocessors = 0, major = 0, minor = 0;
     size_t free_bytes = 0, total_bytes = 0;

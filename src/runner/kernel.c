@@ -20,13 +20,10 @@ static double now_seconds(void) {
 bool kernel_load(Runner *runner, WireReader *ask, WireWriter *answer, Fault *why) {
     char path[4096];
     get_text(ask, path, sizeof path);
-    if (ask->failed)
-        return fault(why, "a damaged request to load");
-    if (runner->object)
-        return fault(why, "this runner has a kernel already");
+    if (ask->failed) return fault(why, "a damaged request to load");
+    if (runner->object) return fault(why, "this runner has a kernel already");
     launches_begin(&runner->cudart);
-    if (!lock_down(why))
-        return false;
+    if (!lock_down(why)) return false;
     runner->object = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (!runner->object) {
         put_u8(answer, 0);
@@ -67,8 +64,8 @@ static CudaError launch_and_wait(Runner *runner, const int64_t *dims, LaunchPhas
 
     double begin = now_seconds();
     *phase = LAUNCH_RETURNED;
-    CudaError error = runner->entry(tensors, dims, runner->workspace.data,
-                                    runner->workspace.bytes, runner->stream);
+    CudaError error = runner->entry(tensors, dims, runner->workspace.data, runner->workspace.bytes,
+                                    runner->stream);
     if (error == CUDA_SUCCESS) {
         *phase = LAUNCH_PENDING;
         error = cudart->GetLastError();
@@ -88,8 +85,7 @@ bool kernel_launch(Runner *runner, WireReader *ask, WireWriter *answer, Fault *w
     const Cudart *cudart = &runner->cudart;
     int64_t dims[MAX_DIMS] = {0};
     uint32_t dim_count = get_u32(ask);
-    if (dim_count > MAX_DIMS)
-        return fault(why, "%u dims are more than %d", dim_count, MAX_DIMS);
+    if (dim_count > MAX_DIMS) return fault(why, "%u dims are more than %d", dim_count, MAX_DIMS);
     for (uint32_t i = 0; i < dim_count; i++)
         dims[i] = get_i64(ask);
     uint64_t budget = get_u64(ask);
@@ -120,8 +116,7 @@ bool kernel_launch(Runner *runner, WireReader *ask, WireWriter *answer, Fault *w
     put_u64(answer, workspace_bytes);
     put_f64(answer, seconds);
     size_t count = cudart->simulated ? cudart->sim_take_reports(reports, MAX_REPORTS) : 0;
-    if (count > MAX_REPORTS)
-        count = MAX_REPORTS;
+    if (count > MAX_REPORTS) count = MAX_REPORTS;
     put_u32(answer, (uint32_t)count);
     for (size_t i = 0; i < count; i++)
         report_put(answer, &reports[i]);
@@ -138,10 +133,8 @@ bool kernel_launch(Runner *runner, WireReader *ask, WireWriter *answer, Fault *w
 bool kernel_counters(Runner *runner, WireWriter *answer, Fault *why) {
     static SimCounter counters[MAX_COUNTERS];
     size_t count = 0;
-    if (runner->cudart.simulated)
-        count = runner->cudart.sim_take_counters(counters, MAX_COUNTERS);
-    if (count > MAX_COUNTERS)
-        return fault(why, "more than %d counters", MAX_COUNTERS);
+    if (runner->cudart.simulated) count = runner->cudart.sim_take_counters(counters, MAX_COUNTERS);
+    if (count > MAX_COUNTERS) return fault(why, "more than %d counters", MAX_COUNTERS);
     put_u32(answer, (uint32_t)count);
     for (size_t i = 0; i < count; i++) {
         put_text(answer, counters[i].kernel);

@@ -29,7 +29,9 @@ void launches_begin(const Cudart *cudart) {
     memset(&seen, 0, sizeof seen);
 }
 
-Launches launches_seen(void) { return seen; }
+Launches launches_seen(void) {
+    return seen;
+}
 
 static void note(Dim3 grid, Dim3 block, size_t dynamic_shared_bytes) {
     seen.count++;
@@ -38,7 +40,9 @@ static void note(Dim3 grid, Dim3 block, size_t dynamic_shared_bytes) {
     seen.dynamic_shared_bytes = dynamic_shared_bytes;
 }
 
-static void *next(const char *name) { return dlsym(cudart_library, name); }
+static void *next(const char *name) {
+    return dlsym(cudart_library, name);
+}
 
 EXPORT unsigned __cudaPushCallConfiguration(Dim3 grid, Dim3 block, size_t dynamic_shared_bytes,
                                             void *stream) {
@@ -50,8 +54,7 @@ EXPORT unsigned __cudaPushCallConfiguration(Dim3 grid, Dim3 block, size_t dynami
 EXPORT CudaError cudaLaunchKernelExC(const LaunchConfigHead *config, const void *function,
                                      void **arguments) {
     CudaError (*launch)(const void *, const void *, void **) = next("cudaLaunchKernelExC");
-    if (config)
-        note(config->grid, config->block, config->dynamic_shared_bytes);
+    if (config) note(config->grid, config->block, config->dynamic_shared_bytes);
     return launch(config, function, arguments);
 }
 

@@ -19,4 +19,6 @@ bool lock_down(Fault *why) {
     return true;
 }
 
-const char *lockdown_layers(void) { return "process group, clean environment, rlimits, no_new_privs"; }
+const char *lockdown_layers(void) {
+    return "process group, clean environment, rlimits, no_new_privs";
+}

@@ -43,8 +43,7 @@ static bool parse_arguments(int argc, char **argv, Arguments *arguments, Fault *
             return fault(why, "unknown or incomplete argument '%s'", argv[i]);
         *value = argv[i + 1];
     }
-    if (!device || !arguments->exchange)
-        return fault(why, "--device and --exchange are needed");
+    if (!device || !arguments->exchange) return fault(why, "--device and --exchange are needed");
     if (!strcmp(device, "sim")) {
         arguments->device.simulated = true;
         return true;
@@ -106,8 +105,7 @@ static int serve_all(Runner *runner, int from_parent, int to_parent) {
         WireStatus status = frame_receive(from_parent, &ask, -1);
         if (status == WIRE_CLOSED || (status == WIRE_OK && ask.type == RUNNER_QUIT))
             _exit(0); // without the kernel's destructors: they are not ours to run
-        if (status != WIRE_OK)
-            return EXIT_PROTOCOL;
+        if (status != WIRE_OK) return EXIT_PROTOCOL;
         uint16_t type;
         WireWriter answer = {0};
         Fault why = {{0}};
@@ -119,8 +117,7 @@ static int serve_all(Runner *runner, int from_parent, int to_parent) {
         status = frame_send(to_parent, type, answer.data, answer.bytes, -1);
         wire_writer_free(&answer);
         answer = (WireWriter){0};
-        if (status != WIRE_OK)
-            return EXIT_PROTOCOL;
+        if (status != WIRE_OK) return EXIT_PROTOCOL;
     }
 }
 
@@ -160,10 +157,9 @@ int main(int argc, char **argv) {
         cudart_greet(&runner.cudart, arguments.device.index, &hello);
     else
         put_text(&hello, why.text);
-    WireStatus status = frame_send(to_parent, ready ? RUNNER_HELLO : RUNNER_FAULT, hello.data,
-                                   hello.bytes, -1);
+    WireStatus status =
+        frame_send(to_parent, ready ? RUNNER_HELLO : RUNNER_FAULT, hello.data, hello.bytes, -1);
     wire_writer_free(&hello);
-    if (!ready || status != WIRE_OK)
-        return EXIT_PROTOCOL;
+    if (!ready || status != WIRE_OK) return EXIT_PROTOCOL;
     return serve_all(&runner, from_parent, to_parent);
 }

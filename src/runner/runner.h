@@ -55,25 +55,26 @@ typedef struct {
 
 typedef struct {
     bool simulated;
-    int index;             // cuda:N
-    const char *library;   // --cudart, or NULL: look for one
+    int index;           // cuda:N
+    const char *library; // --cudart, or NULL: look for one
 } DeviceChoice;
 
 bool cudart_open(Cudart *cudart, const DeviceChoice *choice, Fault *why);
 void cudart_greet(const Cudart *cudart, int index, WireWriter *hello);
 bool cuda_ok(const Cudart *cudart, CudaError error, const char *what, Fault *why);
 
-/* ---- tensors.c -------------------------------------------------------------------------------- */
+/* ---- tensors.c --------------------------------------------------------------------------------
+ */
 
 enum { MAX_TENSORS = 256, RED_ZONE_BYTES = 4096, ALIGNMENT = 256 };
 
 /* Device memory in an allocation of its own: red zone, data, red zone. */
 typedef struct {
     char name[64];
-    uint8_t *base;         // of the allocation; NULL: none
+    uint8_t *base; // of the allocation; NULL: none
     uint8_t *data;
-    uint64_t bytes;        // of the data, to the byte
-    uint64_t total;        // of the allocation
+    uint64_t bytes; // of the data, to the byte
+    uint64_t total; // of the allocation
 } Guarded;
 
 typedef struct {
@@ -87,12 +88,12 @@ typedef struct {
 typedef struct {
     Cudart cudart;
     void *stream;
-    int exchange;          // descriptor of the exchange file
+    int exchange; // descriptor of the exchange file
     uint32_t count;
     DeviceTensor tensors[MAX_TENSORS];
     Guarded workspace;
     uint8_t poison;
-    uint8_t *staging;      // STAGING_BYTES: on the way between host and device
+    uint8_t *staging; // STAGING_BYTES: on the way between host and device
     // kernel.c
     void *object;
     CudaError (*entry)(void *const *, const int64_t *, void *, size_t, void *);
@@ -113,7 +114,8 @@ bool tensors_poison(Runner *runner, WireReader *ask, Fault *why);
 bool tensors_red_zones(Runner *runner, WireWriter *answer, Fault *why);
 bool tensors_export(Runner *runner, WireReader *ask, WireWriter *answer, Fault *why);
 
-/* ---- kernel.c, launches.c, lockdown.c ------------------------------------------------------------ */
+/* ---- kernel.c, launches.c, lockdown.c
+ * ------------------------------------------------------------ */
 
 bool kernel_load(Runner *runner, WireReader *ask, WireWriter *answer, Fault *why);
 bool kernel_launch(Runner *runner, WireReader *ask, WireWriter *answer, Fault *why);

@@ -15,10 +15,14 @@
 
 #define MAX_TENSOR_BYTES (1ull << 43) // keeps the sums below from overflowing
 
-static uint64_t round_up(uint64_t value, uint64_t to) { return (value + to - 1) / to * to; }
+static uint64_t round_up(uint64_t value, uint64_t to) {
+    return (value + to - 1) / to * to;
+}
 
 /* No two neighbours alike, and no common value: a stray memset or float is seen. */
-static uint8_t red_byte(uint64_t i) { return (uint8_t)(0xA7 ^ i * 0x6D); }
+static uint8_t red_byte(uint64_t i) {
+    return (uint8_t)(0xA7 ^ i * 0x6D);
+}
 
 static void mark(const Runner *runner, const Guarded *memory, bool initialized) {
     if (runner->cudart.sim_set_initialized && memory->bytes)
@@ -47,8 +51,7 @@ bool guarded_allocate(const Runner *runner, const char *name, uint64_t bytes, Gu
     snprintf(memory->name, sizeof memory->name, "%s", name);
     void *base = NULL;
     CudaError error = cudart->Malloc(&base, memory->total);
-    if (out_of_memory)
-        *out_of_memory = error == CUDA_ERROR_MEMORY_ALLOCATION;
+    if (out_of_memory) *out_of_memory = error == CUDA_ERROR_MEMORY_ALLOCATION;
     if (error != CUDA_SUCCESS) {
         cudart->GetLastError();
         return fault(why, "no device memory for the %llu bytes of %s: %s",
@@ -58,26 +61,21 @@ bool guarded_allocate(const Runner *runner, const char *name, uint64_t bytes, Gu
     memory->data = memory->base + RED_ZONE_BYTES;
     if ((uintptr_t)memory->data % ALIGNMENT)
         return fault(why, "cudaMalloc gave memory that is not aligned to %d bytes", ALIGNMENT);
-    if (!write_red_zones(runner, memory, why))
-        return false;
-    if (cudart->sim_name)
-        cudart->sim_name(memory->data, memory->bytes, memory->name);
+    if (!write_red_zones(runner, memory, why)) return false;
+    if (cudart->sim_name) cudart->sim_name(memory->data, memory->bytes, memory->name);
     return true;
 }
 
 bool guarded_free(const Runner *runner, Guarded *memory, Fault *why) {
-    if (!memory->base)
-        return true;
-    if (runner->cudart.sim_name)
-        runner->cudart.sim_name(memory->data, memory->bytes, NULL);
+    if (!memory->base) return true;
+    if (runner->cudart.sim_name) runner->cudart.sim_name(memory->data, memory->bytes, NULL);
     CudaError error = runner->cudart.Free(memory->base);
     *memory = (Guarded){0};
     return cuda_ok(&runner->cudart, error, "cudaFree", why);
 }
 
 bool guarded_poison(const Runner *runner, const Guarded *memory, Fault *why) {
-    if (!memory->bytes)
-        return true;
+    if (!memory->bytes) return true;
     CudaError error = runner->cudart.Memset(memory->data, runner->poison, memory->bytes);
     mark(runner, memory, false);
     return cuda_ok(&runner->cudart, error, "writing poison", why);
@@ -85,15 +83,12 @@ bool guarded_poison(const Runner *runner, const Guarded *memory, Fault *why) {
 
 bool tensors_allocate(Runner *runner, WireReader *ask, Fault *why) {
     for (uint32_t i = 0; i < runner->count; i++)
-        if (!guarded_free(runner, &runner->tensors[i].memory, why))
-            return false;
-    if (!guarded_free(runner, &runner->workspace, why))
-        return false;
+        if (!guarded_free(runner, &runner->tensors[i].memory, why)) return false;
+    if (!guarded_free(runner, &runner->workspace, why)) return false;
     runner->count = 0;
 
     uint32_t count = get_u32(ask);
-    if (count > MAX_TENSORS)
-        return fault(why, "%u tensors are more than %d", count, MAX_TENSORS);
+    if (count > MAX_TENSORS) return fault(why, "%u tensors are more than %d", count, MAX_TENSORS);
     uint64_t offset = 0;
     for (uint32_t i = 0; i < count; i++) {
         DeviceTensor *tensor = &runner->tensors[i];
@@ -109,8 +104,7 @@ bool tensors_allocate(Runner *runner, WireReader *ask, Fault *why) {
         uint64_t bytes = (uint64_t)tensor->elements * (uint64_t)dtype_info(dtype)->bytes;
         tensor->exchange_offset = offset;
         offset += round_up(bytes, 4096);
-        if (!guarded_allocate(runner, name, bytes, &tensor->memory, NULL, why))
-            return false;
+        if (!guarded_allocate(runner, name, bytes, &tensor->memory, NULL, why)) return false;
         runner->count = i + 1;
     }
     return true;
@@ -147,8 +141,7 @@ bool tensors_fill(Runner *runner, WireReader *ask, Fault *why) {
 
 bool tensors_poison(Runner *runner, WireReader *ask, Fault *why) {
     runner->poison = get_u8(ask);
-    if (ask->failed)
-        return fault(why, "a damaged request for poison");
+    if (ask->failed) return fault(why, "a damaged request for poison");
     for (uint32_t i = 0; i < runner->count; i++)
         if (runner->tensors[i].is_output &&
             !guarded_poison(runner, &runner->tensors[i].memory, why))
@@ -164,10 +157,8 @@ static bool check_zone(const Runner *runner, const Guarded *memory, const uint8_
                  "reading a red zone", why))
         return false;
     for (size_t i = 0; i < bytes; i++) {
-        if (seen[i] == red_byte(i))
-            continue;
-        if ((*changed)++ == 0)
-            *first_offset = zone + i - memory->data;
+        if (seen[i] == red_byte(i)) continue;
+        if ((*changed)++ == 0) *first_offset = zone + i - memory->data;
     }
     return true;
 }
@@ -179,16 +170,14 @@ bool tensors_red_zones(Runner *runner, WireWriter *answer, Fault *why) {
     for (uint32_t i = 0; ok && i <= runner->count; i++) {
         const Guarded *memory =
             i == runner->count ? &runner->workspace : &runner->tensors[i].memory;
-        if (!memory->base)
-            continue;
+        if (!memory->base) continue;
         const uint8_t *after = memory->data + memory->bytes;
         int64_t offset = 0;
         uint64_t changed = 0;
         ok = check_zone(runner, memory, memory->base, RED_ZONE_BYTES, &offset, &changed, why) &&
              check_zone(runner, memory, after, (size_t)(memory->base + memory->total - after),
                         &offset, &changed, why);
-        if (!ok || !changed)
-            continue;
+        if (!ok || !changed) continue;
         count++;
         put_u32(&found, i);
         put_i64(&found, offset);
@@ -205,8 +194,7 @@ bool tensors_red_zones(Runner *runner, WireWriter *answer, Fault *why) {
 static bool write_all(int fd, const uint8_t *data, size_t bytes, uint64_t offset, Fault *why) {
     while (bytes) {
         ssize_t written = pwrite(fd, data, bytes, (off_t)offset);
-        if (written < 0 && errno == EINTR)
-            continue;
+        if (written < 0 && errno == EINTR) continue;
         if (written <= 0)
             return fault(why, "writing %zu bytes to the exchange file: %s", bytes,
                          strerror(written ? errno : ENOSPC));
@@ -230,8 +218,7 @@ bool tensors_export(Runner *runner, WireReader *ask, WireWriter *answer, Fault *
                      runner->cudart.Memcpy(runner->staging, tensor->memory.data + at, bytes,
                                            COPY_TO_HOST),
                      "copying a tensor from the device", why) ||
-            !write_all(runner->exchange, runner->staging, bytes, tensor->exchange_offset + at,
-                       why))
+            !write_all(runner->exchange, runner->staging, bytes, tensor->exchange_offset + at, why))
             return false;
     }
     put_u8(answer, 0);
