@@ -90,7 +90,8 @@ char *task_kernel_header(Arena *arena, const Task *task) {
                    "onto `stream`;\n// nothing is allocated or waited for.\n");
     buf_printf(&buf, "%s;\n", task_launch_signature(arena, task));
     buf_puts(&buf, "\n// Optional: bytes of `workspace` that launch() needs; 0 unless defined.\n"
-                   "extern \"C\" __attribute__((weak)) size_t workspace_bytes(Dims dims);\n");
+                   "extern \"C\" __attribute__((weak, visibility(\"hidden\"))) size_t "
+                   "workspace_bytes(Dims dims);\n");
     return buf_take(arena, &buf);
 }
 
@@ -100,14 +101,18 @@ char *task_kernel_footer(Arena *arena, const Task *task) {
     buf_puts(&buf, "#define CUTEGEN_EXPORT extern \"C\" __attribute__((visibility(\"default\")))\n");
     buf_printf(&buf, "CUTEGEN_EXPORT int cutegen_contract_v%d(void) { return %d; }\n",
                CONTRACT_VERSION, CONTRACT_VERSION);
+    // A second launch() with other parameters would leave the declared one undefined. Taking the
+    // address of an overloaded name makes that an error of the compiler, not of the linker.
+    buf_puts(&buf, "using cutegen_launch_as_task_h_declares_it = decltype(&::launch);\n");
+    buf_puts(&buf, "#pragma GCC diagnostic ignored \"-Waddress\"\n"); // `defined` below may be known
     buf_puts(&buf, "static inline ::Dims cutegen_dims(const int64_t *sizes) {\n    (void)sizes;\n"
                    "    return ::Dims{");
     for (int i = 0; i < task->dim_count && !task->static_dims; i++)
         buf_printf(&buf, "%ssizes[%d]", i > 0 ? ", " : "", i);
     buf_puts(&buf, "};\n}\n");
     buf_puts(&buf, "CUTEGEN_EXPORT size_t cutegen_workspace_bytes_v1(const int64_t *sizes) {\n"
-                   "    return ::workspace_bytes ? ::workspace_bytes(cutegen_dims(sizes)) : 0;\n"
-                   "}\n");
+                   "    size_t (*const defined)(::Dims) = ::workspace_bytes;\n"
+                   "    return defined ? defined(cutegen_dims(sizes)) : 0;\n}\n");
     buf_puts(&buf, "CUTEGEN_EXPORT int cutegen_entry_v1(void *const *tensors, const int64_t *sizes,"
                    " void *ws,\n                                    size_t ws_bytes, void *on) {\n"
                    "    (void)ws_bytes;\n    return (int)::launch(");
