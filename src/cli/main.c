@@ -21,17 +21,17 @@ const Command commands[] = {
          ACCEPTS(OPTION_JSON) | ACCEPTS(OPTION_QUIET) | ACCEPTS(OPTION_VERBOSE) |
          ACCEPTS(OPTION_HELP),
      "let a model write a kernel for a task, and judge and repair it",
-     "Asks the model for a draft, builds and judges it, and has it repaired by small edits until\n"
-     "it passes. TASK is a task.yaml, a directory that holds one, or the name of a task that\n"
-     "'cutegen tasks' lists. Everything is recorded in ./cutegen-runs/<run>/run.db; the best\n"
-     "kernel is best.cu beside it.\n"
+     "Asks the model for a draft, builds and judges it, and has it repaired by small\n"
+     "edits until it passes. TASK is a task.yaml, a directory that holds one, or the\n"
+     "name of a task that 'cutegen tasks' lists. Everything is recorded in\n"
+     "./cutegen-runs/<run>/run.db; the best kernel is best.cu beside it.\n"
      "\n"
      "models:\n"
-     "  manual:DIR     you (or any chat window) are the model: each prompt is written to\n"
-     "                 DIR/0001.prompt.md, and the reply counts once DIR/0001.reply.md is there\n"
-     "                 (write it under another name, then rename it)\n"
+     "  manual:DIR     you (or any chat window) are the model: each prompt is written\n"
+     "                 to DIR/0001.prompt.md, and the reply counts once it is there as\n"
+     "                 DIR/0001.reply.md (write it under another name, then rename it)\n"
      "  exec:CMD       CMD reads the prompt on standard input and writes the reply\n"
-     "  replay:FILE    the replies of a recorded run: run.db's export (cutegen export-journal)\n"
+     "  replay:FILE    the replies of a recorded run (cutegen export-journal)\n"
      "\n"
      "examples:\n"
      "  cutegen run row_softmax --model manual:chat\n"
@@ -44,9 +44,10 @@ const Command commands[] = {
          ACCEPTS(OPTION_MAX_EDITS) | ACCEPTS(OPTION_JSON) | ACCEPTS(OPTION_QUIET) |
          ACCEPTS(OPTION_VERBOSE) | ACCEPTS(OPTION_HELP),
      "go on with a run where it was stopped or killed",
-     "Goes on at the very step where the record ends; a model's reply that had arrived is not\n"
-     "asked for again. RUN is a run's directory, or its name below ./cutegen-runs. The task, the\n"
-     "model and the device are those of the run unless given anew.\n"
+     "Goes on at the very step where the record ends; a model's reply that had arrived\n"
+     "is not asked for again. RUN is a run's directory, or its name below\n"
+     "./cutegen-runs. Task, device and, unless given anew, model and limits are those\n"
+     "the run was begun with.\n"
      "\n"
      "examples:\n"
      "  cutegen resume cutegen-runs/relu-20260131-123456-1a2b3c\n"
@@ -57,8 +58,9 @@ const Command commands[] = {
          ACCEPTS(OPTION_JSON) | ACCEPTS(OPTION_QUIET) | ACCEPTS(OPTION_VERBOSE) |
          ACCEPTS(OPTION_HELP),
      "judge one kernel, without any model",
-     "Builds KERNEL.cu and judges it as an answer to TASK: every check shape of the task, then\n"
-     "its simulated size, each with several sets of random inputs. Says what is wrong and where.\n"
+     "Builds KERNEL.cu and judges it as an answer to TASK: every check shape of the\n"
+     "task, then its simulated size, each with several sets of random inputs. Says what\n"
+     "is wrong and where.\n"
      "\n"
      "examples:\n"
      "  cutegen check sgemm mine.cu\n"
@@ -67,8 +69,9 @@ const Command commands[] = {
      command_check},
     {"show", "RUN", 1, 1, ACCEPTS(OPTION_STATE_DIR) | ACCEPTS(OPTION_JSON) | ACCEPTS(OPTION_HELP),
      "tell the story of a run from its record",
-     "What was asked, what came back, what was built and judged, with the edits as diffs. Works\n"
-     "while the run goes on. RUN is a run's directory, or its name below ./cutegen-runs.\n"
+     "What was asked, what came back, what was built and judged, with the edits as\n"
+     "diffs. Works while the run goes on. RUN is a run's directory, or its name below\n"
+     "./cutegen-runs.\n"
      "\n"
      "examples:\n"
      "  cutegen show cutegen-runs/relu-20260131-123456-1a2b3c\n"
@@ -76,8 +79,8 @@ const Command commands[] = {
      command_show},
     {"export-journal", "RUN [FILE]", 1, 2, ACCEPTS(OPTION_STATE_DIR) | ACCEPTS(OPTION_HELP),
      "write a run's record as JSON lines, to be replayed",
-     "Writes every event of the run, one JSON object a line, to FILE or standard output. The\n"
-     "file is all that 'cutegen run TASK --model replay:FILE' needs.\n"
+     "Writes every event of the run, one JSON object a line, to FILE or standard\n"
+     "output. The file is all that 'cutegen run TASK --model replay:FILE' needs.\n"
      "\n"
      "examples:\n"
      "  cutegen export-journal relu-20260131-123456-1a2b3c relu.jsonl\n"

@@ -43,11 +43,11 @@ static const OptionRow option_table[OPTION_COUNT] = {
     [OPTION_QUICK] = {"quick", 0, VALUE_NONE, NULL, FIELD(quick), 0, 0,
                       "judge the small check shapes alone"},
     [OPTION_JSON] = {"json", 0, VALUE_NONE, NULL, FIELD(json), 0, 0,
-                     "result as JSON on standard output, progress on standard error"},
+                     "JSON on standard output, progress on standard error"},
     [OPTION_QUIET] = {"quiet", 'q', VALUE_NONE, NULL, FIELD(quiet), 0, 0,
                       "print the outcome alone"},
     [OPTION_VERBOSE] = {"verbose", 'v', VALUE_NONE, NULL, FIELD(verbose), 0, 0,
-                        "also print edits as diffs and what the repairer is shown"},
+                        "also show edits as diffs, and repair notes"},
     [OPTION_HELP] = {"help", 'h', VALUE_NONE, NULL, FIELD(help), 0, 0, "print this"},
 };
 
@@ -151,8 +151,8 @@ bool options_parse(Arena *arena, const Command *command, int argc, char **argv, 
     }
     if (options->help) return true;
     if (options->operand_count < command->least_operands) {
-        return error_input(err, "cutegen %s: usage: cutegen %s %s; see cutegen %s --help",
-                           command->name, command->name, command->operands, command->name);
+        return error_input(err, "usage: cutegen %s %s; see cutegen %s --help", command->name,
+                           command->operands, command->name);
     }
     return true;
 }
@@ -160,9 +160,9 @@ bool options_parse(Arena *arena, const Command *command, int argc, char **argv, 
 void print_usage(FILE *out) {
     fputs("usage: cutegen COMMAND [OPTION]... [ARGUMENT]...\n"
           "\n"
-          "Turns a task (what an operator computes, on which shapes) into a verified GPU kernel\n"
-          "written in C++ with CuTe, by driving a language model through draft, build, judge and\n"
-          "repair. Without a GPU, kernels run on a simulator.\n"
+          "Turns a task (what an operator computes, on which shapes) into a verified GPU\n"
+          "kernel written in C++ with CuTe, by driving a language model through draft,\n"
+          "build, judge and repair. Without a GPU, kernels run on a simulator.\n"
           "\n"
           "commands:\n",
           out);

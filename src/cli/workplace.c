@@ -7,28 +7,42 @@
 #include "cli/cli.h"
 #include <string.h>
 
+/* The name that was meant: "softmx" is near to no name, but to a part of row_softmax. */
+static const char *nearest_task(Arena *arena, const char *word, const char *const *names,
+                                size_t count) {
+    const char *nearest = text_nearest(word, names, count);
+    for (size_t i = 0; i < count && !nearest; i++) {
+        char *parts = arena_string(arena, names[i]);
+        for (char *part = strtok_r(parts, "_", &parts); part; part = strtok_r(NULL, "_", &parts)) {
+            const char *candidate = part;
+            if (text_nearest(word, &candidate, 1)) nearest = names[i];
+        }
+    }
+    return nearest;
+}
+
 bool task_find(Arena *arena, const Installation *installation, const char *name, Task *task,
                Error *err) {
-    char *yaml = path_join(arena, name, "task.yaml");
     bool is_path = strchr(name, '/') || text_ends_with(name, ".yaml") ||
-                   text_ends_with(name, ".yml") || path_exists(yaml);
+                   text_ends_with(name, ".yml") || path_exists(path_join(arena, name, "task.yaml"));
     if (is_path) return task_load(arena, name, task, err);
 
     const char *root = path_join(arena, installation->root, "tasks");
-    const char *native = path_join(arena, root, name);
-    if (path_exists(path_join(arena, native, "task.yaml"))) {
-        return task_load(arena, native, task, err);
-    }
     const char **names;
     size_t count;
     if (!task_list(arena, root, &names, &count, err)) return false;
-    const char *nearest = text_nearest(name, names, count);
+    for (size_t i = 0; i < count; i++) {
+        if (strcmp(names[i], name) == 0) {
+            return task_load(arena, path_join(arena, root, name), task, err);
+        }
+    }
+    const char *nearest = nearest_task(arena, name, names, count);
     if (nearest) {
         return error_input(err, "unknown task '%s'; did you mean %s?", name, nearest);
     }
     return error_input(err,
-                       "unknown task '%s': give a task.yaml, a directory that holds one, or "
-                       "a name that 'cutegen tasks' lists",
+                       "unknown task '%s': give a task.yaml, a directory that holds one, or a "
+                       "name that 'cutegen tasks' lists",
                        name);
 }
 

@@ -198,13 +198,13 @@ void canvas_source(const Canvas *canvas, Style style, const char *mark, int line
     styled(canvas, style, head, strlen(head));
     styled(canvas, STYLE_DIM, bar, strlen(bar));
     int room = canvas->columns - LABEL_COLUMN - (int)text_width(head, strlen(head)) - 2;
-    if (canvas->columns > 0 && text_width(clean, length) > (size_t)room) {
-        length = bytes_within(clean, length, (size_t)room);
-    }
+    bool cut = canvas->columns > 0 && text_width(clean, length) > (size_t)room;
+    if (cut) length = bytes_within(clean, length, (size_t)room - (canvas->unicode ? 1 : 3));
     if (length > 0) {
         fputc(' ', canvas->out);
         styled(canvas, style, clean, length);
     }
+    if (cut) fputs(canvas->unicode ? "…" : "...", canvas->out);
     fputc('\n', canvas->out);
     arena_free(arena);
 }
