@@ -95,7 +95,7 @@ bool kernel_launch(Runner *runner, WireReader *ask, WireWriter *answer, Fault *w
     if (cudart->simulated) {
         cudart->sim_configure(
             &(SimOptions){.check_bounds = 1, .check_initialized = 1, .budget = budget});
-        cudart->sim_take_reports(NULL, 0);
+        cudart->sim_take_reports(reports, MAX_REPORTS); // nothing old
     }
     launches_begin(cudart);
     cudart->GetLastError();
