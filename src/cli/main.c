@@ -37,7 +37,7 @@ const Command commands[] = {
      "  cutegen run row_softmax --model manual:chat\n"
      "  cutegen run ./mytask --model 'exec:llm -m some-model' --max-edits 8\n"
      "  cutegen run sgemm --model replay:demo/sgemm.jsonl --json\n"
-     "  cutegen run relu --model manual:chat --start mine.cu --hint 'keep the tiled copy'\n",
+     "  cutegen run relu --model manual:chat --start mine.cu --hint 'keep the copy'\n",
      command_run},
     {"resume", "RUN", 1, 1,
      ACCEPTS(OPTION_MODEL) | ACCEPTS(OPTION_STATE_DIR) | ACCEPTS(OPTION_MAX_ROUNDS) |
@@ -59,8 +59,8 @@ const Command commands[] = {
          ACCEPTS(OPTION_HELP),
      "judge one kernel, without any model",
      "Builds KERNEL.cu and judges it as an answer to TASK: every check shape of the\n"
-     "task, then its simulated size, each with several sets of random inputs. Says what\n"
-     "is wrong and where.\n"
+     "task, then its simulated size, each with several sets of random inputs. Says\n"
+     "what is wrong and where.\n"
      "\n"
      "examples:\n"
      "  cutegen check sgemm mine.cu\n"

@@ -177,7 +177,7 @@ void print_usage(FILE *out) {
           "  0  pass          the kernel passes (or the command did what it was asked)\n"
           "  1  verdict       the kernel was judged and does not pass\n"
           "  2  input         usage, an input file or the set-up is wrong\n"
-          "  3  harness       cutegen itself or the machine failed; the kernel is not to blame\n"
+          "  3  harness       cutegen or the machine failed; the kernel is not to blame\n"
           "  4  stopped       a run ended without a passing kernel; it can be resumed\n"
           "  130, 143         interrupted by SIGINT or SIGTERM; a run can be resumed\n",
           out);
@@ -193,9 +193,9 @@ void print_command_help(FILE *out, const Command *command) {
         snprintf(name, sizeof name, "--%s%s%s", row->name, row->argument ? " " : "",
                  row->argument ? row->argument : "");
         if (row->letter) {
-            fprintf(out, "  -%c, %-20s %s\n", row->letter, name, row->help);
+            fprintf(out, "  -%c, %-17s %s\n", row->letter, name, row->help);
         } else {
-            fprintf(out, "      %-20s %s\n", name, row->help);
+            fprintf(out, "      %-17s %s\n", name, row->help);
         }
     }
 }
