@@ -26,6 +26,7 @@ typedef enum {
     OPTION_MAX_ROUNDS,
     OPTION_MAX_EDITS,
     OPTION_SEEDS,
+    OPTION_SEED,
     OPTION_QUICK,
     OPTION_JSON,
     OPTION_QUIET,
@@ -40,7 +41,7 @@ typedef struct {
     const char *operands[MAX_OPERANDS];
     int operand_count;
     const char *model, *device, *arch, *state_dir, *start, *hint; // NULL: not given
-    int max_rounds, max_edits, seeds;                             // -1: not given
+    int64_t max_rounds, max_edits, seeds, seed;                   // -1: not given
     bool quick, json, quiet, verbose, help;
 } Options;
 

@@ -24,8 +24,8 @@ typedef struct {
 } Session;
 
 static void limits_from_options(const Options *options, LoopLimits *limits) {
-    if (options->max_rounds >= 0) limits->rounds = options->max_rounds;
-    if (options->max_edits >= 0) limits->edits_per_episode = options->max_edits;
+    if (options->max_rounds >= 0) limits->rounds = (int)options->max_rounds;
+    if (options->max_edits >= 0) limits->edits_per_episode = (int)options->max_edits;
 }
 
 static bool open_session(Arena *arena, const Options *options, Cancel *cancel,

@@ -54,9 +54,9 @@ const Command commands[] = {
      "  cutegen resume relu-20260131-123456-1a2b3c --max-edits 10\n",
      command_resume},
     {"check", "TASK KERNEL.cu", 2, 2,
-     ACCEPTS(OPTION_DEVICE) | ACCEPTS(OPTION_ARCH) | ACCEPTS(OPTION_SEEDS) | ACCEPTS(OPTION_QUICK) |
-         ACCEPTS(OPTION_JSON) | ACCEPTS(OPTION_QUIET) | ACCEPTS(OPTION_VERBOSE) |
-         ACCEPTS(OPTION_HELP),
+     ACCEPTS(OPTION_DEVICE) | ACCEPTS(OPTION_ARCH) | ACCEPTS(OPTION_SEEDS) | ACCEPTS(OPTION_SEED) |
+         ACCEPTS(OPTION_QUICK) | ACCEPTS(OPTION_JSON) | ACCEPTS(OPTION_QUIET) |
+         ACCEPTS(OPTION_VERBOSE) | ACCEPTS(OPTION_HELP),
      "judge one kernel, without any model",
      "Builds KERNEL.cu and judges it as an answer to TASK: every check shape of the\n"
      "task, then its simulated size, each with several sets of random inputs. Says\n"
@@ -65,6 +65,7 @@ const Command commands[] = {
      "examples:\n"
      "  cutegen check sgemm mine.cu\n"
      "  cutegen check ./mytask kernel.cu --quick\n"
+     "  cutegen check relu kernel.cu --seed 212387123875392\n"
      "  cutegen check relu kernel.cu --json | jq -r .verdict.verdict\n",
      command_check},
     {"show", "RUN", 1, 1, ACCEPTS(OPTION_STATE_DIR) | ACCEPTS(OPTION_JSON) | ACCEPTS(OPTION_HELP),

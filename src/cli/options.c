@@ -40,6 +40,8 @@ static const OptionRow option_table[OPTION_COUNT] = {
                           "edits to repair one draft with (default 5)"},
     [OPTION_SEEDS] = {"seeds", 0, VALUE_NUMBER, "N", FIELD(seeds), 1, 1000,
                       "sets of random inputs per shape (default 3)"},
+    [OPTION_SEED] = {"seed", 0, VALUE_NUMBER, "N", FIELD(seed), 1, (1ll << 48) - 1,
+                     "where those begin, to repeat a verdict (default random)"},
     [OPTION_QUICK] = {"quick", 0, VALUE_NONE, NULL, FIELD(quick), 0, 0,
                       "judge the small check shapes alone"},
     [OPTION_JSON] = {"json", 0, VALUE_NONE, NULL, FIELD(json), 0, 0,
@@ -59,12 +61,13 @@ static bool set_number(const Command *command, const OptionRow *row, const char 
                        Options *options, Error *err) {
     char *end;
     errno = 0;
-    long number = strtol(value, &end, 10);
+    int64_t number = strtoll(value, &end, 10);
     if (errno || end == value || *end || number < row->least || number > row->most) {
-        return error_input(err, "cutegen %s: --%s takes a whole number from %d to %d, not '%s'",
-                           command->name, row->name, row->least, row->most, value);
+        return error_input(err, "cutegen %s: --%s takes a whole number from %lld to %lld, not '%s'",
+                           command->name, row->name, (long long)row->least, (long long)row->most,
+                           value);
     }
-    *(int *)field_of(options, row) = (int)number;
+    *(int64_t *)field_of(options, row) = number;
     return true;
 }
 
@@ -111,7 +114,7 @@ static bool add_operand(const Command *command, const char *word, Options *optio
 
 bool options_parse(Arena *arena, const Command *command, int argc, char **argv, Options *options,
                    Error *err) {
-    *options = (Options){.max_rounds = -1, .max_edits = -1, .seeds = -1};
+    *options = (Options){.max_rounds = -1, .max_edits = -1, .seeds = -1, .seed = -1};
     bool only_operands = false;
     for (int i = 0; i < argc; i++) {
         const char *word = argv[i];

@@ -103,7 +103,8 @@ bool workplace_find(Arena *arena, const Options *options, const char *task, cons
 bool workplace_open_judge(Arena *arena, const Options *options, Cancel *cancel, Workplace *place,
                           Error *err) {
     JudgeOptions judging = {
-        .seeds = options->seeds > 0 ? options->seeds : 0,
+        .seeds = options->seeds > 0 ? (int)options->seeds : 0,
+        .first_seed = options->seed > 0 ? (uint64_t)options->seed : 0,
         .quick = options->quick,
         .cancel = cancel,
         .progress = reporter_progress,
