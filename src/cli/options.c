@@ -16,7 +16,7 @@ typedef struct {
     ValueKind kind;
     const char *argument; // how help names the value
     size_t offset;        // in Options
-    int least, most;      // numbers
+    int64_t least, most;  // numbers
     const char *help;
 } OptionRow;
 
