@@ -17,6 +17,10 @@ cd "$scratch" || exit 1
 failures=0
 last="nothing was run"
 
+# The Python that has jsonschema: the first in PATH need not be the system's.
+python=python3
+"$python" -c 'import jsonschema' 2>/dev/null || python=/usr/bin/python3
+
 clean_up() {
     local pid
     for pid in $(jobs -p); do kill "$pid" 2>/dev/null; done
@@ -50,7 +54,7 @@ err_is() { [ "$(cat "$scratch/.err")" = "$1" ] || fail "standard error is not: $
 
 # Standard output must be one JSON object that follows docs/schema/$1.json.
 out_follows() {
-    python3 "$root/tests/support/validate.py" "$root/docs/schema/$1.json" <"$scratch/.out" \
+    "$python" "$root/tests/support/validate.py" "$root/docs/schema/$1.json" <"$scratch/.out" \
         >"$scratch/.valid" 2>&1 || fail "standard output does not follow $1.json: $(cat "$scratch/.valid")"
 }
 
