@@ -1,0 +1,30 @@
+#!/bin/bash
+# demo/run.sh [BUILD] - replays a recorded session, with an empty build cache of its own.
+set -eu
+root=$(cd "$(dirname "$0")/.." && pwd)
+build=$(cd "${1:-$root/build}" && pwd)
+recording=${2:-$root/demo/sgemm.jsonl}
+place=$build/demo
+rm -rf "$place"
+mkdir -p "$place"
+
+cat <<TEXT
+A model was asked to write a CuTe kernel for C = A B. Its replies are RECORDED
+($(basename "$recording")); nobody is asked now. Everything else happens now, on this
+machine: the builds, with an empty cache; the execution, on the simulator; the
+verdicts.
+
+TEXT
+
+begin=$(date +%s)
+status=0
+XDG_CACHE_HOME=$place/cache "$build/cutegen" run sgemm --model "replay:$recording" \
+    --state-dir "$place/runs" --verbose || status=$?
+end=$(date +%s)
+
+if [ "$status" -eq 0 ]; then
+    echo
+    echo "The recorded kernel was built, judged, repaired and judged again in $((end - begin)) s."
+    echo "Take the planted error out of the recording and its round vanishes."
+fi
+exit "$status"
