@@ -88,6 +88,7 @@ bool tensors_allocate(Runner *runner, WireReader *ask, Fault *why) {
     runner->count = 0;
 
     uint32_t count = get_u32(ask);
+    if (ask->failed) return fault(why, "a damaged request for tensors");
     if (count > MAX_TENSORS) return fault(why, "%u tensors are more than %d", count, MAX_TENSORS);
     uint64_t offset = 0;
     for (uint32_t i = 0; i < count; i++) {
@@ -113,6 +114,7 @@ bool tensors_allocate(Runner *runner, WireReader *ask, Fault *why) {
 bool tensors_fill(Runner *runner, WireReader *ask, Fault *why) {
     uint64_t seed = get_u64(ask);
     uint32_t count = get_u32(ask);
+    if (ask->failed) return fault(why, "a damaged request for a fill");
     if (count > runner->count)
         return fault(why, "a fill for %u inputs of %u tensors", count, runner->count);
     for (uint32_t i = 0; i < count; i++) {
