@@ -32,7 +32,7 @@ test-sanitized: setup
 	@ctest --test-dir $(SANITIZED) --output-on-failure -j$(JOBS)
 
 lint: setup
-	@scripts/build $(SANITIZED) Debug help >/dev/null
+	@scripts/build $(SANITIZED) Debug wire
 	@scripts/lint $(SANITIZED)
 
 clean:
