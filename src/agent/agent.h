@@ -127,7 +127,9 @@ typedef struct {
     const char *reason;        // MODEL, FAULT: why, for the user; else NULL
     bool passed;
     const char *best_path;     // best.cu; NULL if none
-    Verdict verdict;           // of the best kernel, or of the last one
+    Verdict verdict;           // of the best kernel, or of the last one; from a resumed run's
+                               //   record without its build
+    const Json *verdict_json;  // the same as recorded (docs/schema/verdict.json); NULL if none
     int replies, builds, edits;
     double seconds;
 } RunResult;
