@@ -1,0 +1,24 @@
+/* diagnostics.h - reads what compilers print and distils it for whoever repairs the kernel. */
+#pragma once
+#include "build/build.h"
+
+#define DISTILLED_MAX_BYTES 2000
+#define KERNEL_FILE "kernel.cu"
+
+typedef struct {
+    int count;
+    const Diagnostic *items;   // errors in the order of their causes, then warnings
+    const char *distilled;     // "" when there is nothing to say
+} Diagnosis;
+
+/* `log` is what cudafe++, cicc, gcc, ptxas and ld printed, in that manner; `source` the user's
+ * text, to quote lines from. */
+Diagnosis diagnose(Arena *arena, const char *log, const char *source);
+
+/* "/opt/x/include/cute/layout.hpp" gives "cute/layout.hpp"; the user's file is kernel.cu. */
+const char *short_path(Arena *arena, const char *path);
+
+/* Rewrites C++ types in CuTe's own notation, in one line:
+ * cute::Layout<cute::tuple<cute::C<128>, int>, cute::tuple<cute::_1, int>> as (_128,int):(_1,int).
+ * Cuts to `max_bytes` with an ellipsis. */
+char *cute_notation(Arena *arena, const char *text, size_t max_bytes);

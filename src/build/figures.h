@@ -1,0 +1,9 @@
+/* figures.h - what ptxas says about each kernel. */
+#pragma once
+#include "build/build.h"
+
+/* Reads the output of `ptxas -v`; names are demangled. */
+const KernelFigures *figures_parse(Arena *arena, const char *log, int *count);
+
+/* Demangles each of `names` in place, through c++filt; those it does not know stay as they are. */
+void demangle_names(Arena *arena, const char **names, int count);

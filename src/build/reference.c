@@ -1,0 +1,169 @@
+/* reference.c - compiles a task's reference, once in double and once in float.
+ *
+ * A reference is the user's own C, so its errors are the user's: the first one is given back with
+ * their file and line. Objects are kept by content like kernels; the two compilers run beside
+ * each other. No contraction and no fast math: the reference has to be what it says.
+ */
+#include "build/build.h"
+
+#include "build/cache.h"
+#include "build/toolchain.h"
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define MAX_REFERENCE_BYTES ((size_t)4 << 20)
+#define MAX_REFERENCE_MEMORY ((size_t)4 << 30)
+#define DEFAULT_TIMEOUT_S 120.0
+
+static const char *const kReals[] = {"double", "float"};
+
+static const char *const kFlags[] = {
+    "-std=gnu17", "-O2", "-fPIC", "-shared", "-ffp-contract=off", "-fno-math-errno", "-w",
+    "-Werror=implicit-function-declaration", "-Wl,-z,defs",
+};
+
+static Hash reference_key(Arena *arena, const Task *task, const Toolchain *toolchain,
+                          const char *text, const char *header) {
+    Hasher *hasher = hasher_new();
+    hasher_add_text(hasher, "reference 1");
+    hasher_add_text(hasher, task->reference_path);
+    hasher_add_text(hasher, text);
+    hasher_add_text(hasher, header);
+    for (size_t i = 0; i < COUNT_OF(kFlags); i++) hasher_add_text(hasher, kFlags[i]);
+    hasher_add_text(hasher, toolchain->cc);
+    hasher_add_text(hasher, toolchain->identity);
+    (void)arena;
+    return hasher_finish(hasher);
+}
+
+/* The first line of gcc's output that is an error, with the path as the user gave the task. */
+static const char *first_error(Arena *arena, const Task *task, const char *log) {
+    char *shown = path_join(arena, path_directory(arena, task->path), path_base(task->reference_path));
+    for (const char *line = log; *line;) {
+        size_t bytes = strcspn(line, "\n");
+        char *text = arena_string_n(arena, line, bytes);
+        char *error = strstr(text, "error: ");
+        if (error) {
+            char *at = text_starts_with(text, task->reference_path)
+                           ? text + strlen(task->reference_path)
+                           : NULL;
+            if (!at) return text;
+            error += strlen("error: ");
+            size_t place = strcspn(at + 1, " ");
+            return arena_printf(arena, "%s%.*s %s", shown, (int)place + 1, at, error);
+        }
+        const char *undefined = strstr(text, "undefined reference to ");
+        if (undefined) return arena_printf(arena, "%s: %s", shown, undefined);
+        line += bytes + (line[bytes] == '\n');
+    }
+    return NULL;
+}
+
+typedef struct {
+    Arena *arena; // its own
+    const Task *task;
+    const BuildOptions *options;
+    const char *scratch, *real;
+    const char *output;
+    bool good;
+    Error err;
+} Compilation;
+
+static void *compile_one(void *context) {
+    Compilation *job = context;
+    Arena *arena = job->arena;
+    const char *argv[32] = {job->options->toolchain->cc};
+    int count = 1;
+    for (size_t i = 0; i < COUNT_OF(kFlags); i++) argv[count++] = kFlags[i];
+    argv[count++] = arena_printf(arena, "-DCUTEGEN_REAL=%s", job->real);
+    argv[count++] = arena_printf(arena, "-I%s", job->scratch);
+    argv[count++] = arena_printf(arena, "-I%s", job->task->directory);
+    argv[count++] = "-o";
+    argv[count++] = job->output;
+    argv[count++] = job->task->reference_path;
+    argv[count++] = "-lm";
+    double timeout_s = job->options->timeout_s > 0 ? job->options->timeout_s : DEFAULT_TIMEOUT_S;
+    ProcessOptions options = {.argv = argv, .cwd = job->scratch, .timeout_s = timeout_s,
+                              .limits = {.memory_bytes = MAX_REFERENCE_MEMORY},
+                              .cancel = job->options->cancel};
+    ProcessResult result;
+    if (!process_run(arena, &options, &result, &job->err)) return NULL;
+    if (result.timed_out) {
+        error_input(&job->err, "%s: the compiler did not finish within %.0f s",
+                    job->task->reference_path, timeout_s);
+    } else if (result.signal != 0) {
+        error_harness(&job->err, "%s was killed by signal %d while compiling %s",
+                      job->options->toolchain->cc, result.signal, job->task->reference_path);
+    } else if (result.exit_code != 0) {
+        const char *error = first_error(arena, job->task, result.err);
+        error_input(&job->err, "%s", error ? error : result.err);
+    } else {
+        job->good = true;
+    }
+    return NULL;
+}
+
+static bool compile_both(Arena *arena, const Task *task, const BuildOptions *options,
+                         const char *scratch, const char *const outputs[2], Error *err) {
+    Compilation jobs[2];
+    pthread_t thread;
+    for (int i = 0; i < 2; i++)
+        jobs[i] = (Compilation){.arena = arena_new(), .task = task, .options = options,
+                                .scratch = scratch, .real = kReals[i],
+                                .output = path_join(arena, scratch, path_base(outputs[i]))};
+    bool threaded = pthread_create(&thread, NULL, compile_one, &jobs[0]) == 0;
+    if (!threaded) compile_one(&jobs[0]);
+    compile_one(&jobs[1]);
+    if (threaded) pthread_join(thread, NULL);
+    bool good = true;
+    for (int i = 0; good && i < 2; i++) {
+        char *object;
+        size_t bytes;
+        good = jobs[i].good;
+        if (!good) *err = jobs[i].err;
+        good = good && file_read(jobs[i].arena, jobs[i].output, (size_t)64 << 20, &object, &bytes, err) &&
+               file_write_atomic(outputs[i], object, bytes, err);
+    }
+    for (int i = 0; i < 2; i++) arena_free(jobs[i].arena);
+    return good;
+}
+
+static bool compile_locked(Arena *arena, const Task *task, const BuildOptions *options,
+                           const char *header, const char *directory, const char *const outputs[2],
+                           Error *err) {
+    int lock = file_lock(path_join(arena, directory, "lock"), true, options->cancel, err);
+    if (lock < 0) return false;
+    bool good = !options->no_cache && path_exists(outputs[0]) && path_exists(outputs[1]);
+    char *scratch = good ? NULL : directory_scratch(arena, "reference", err);
+    if (scratch) {
+        good = file_write_atomic(path_join(arena, scratch, "reference.h"), header, strlen(header),
+                                 err) &&
+               compile_both(arena, task, options, scratch, outputs, err);
+        Error ignored;
+        directory_remove(scratch, &ignored);
+    }
+    close(lock);
+    return good;
+}
+
+bool build_reference(Arena *arena, const Task *task, const BuildOptions *options,
+                     const char **double_object, const char **float_object, Error *err) {
+    char *text;
+    size_t bytes;
+    if (!file_read(arena, task->reference_path, MAX_REFERENCE_BYTES, &text, &bytes, err))
+        return false;
+    char *header = task_reference_header(arena, task);
+    Hash key = reference_key(arena, task, options->toolchain, text, header);
+    char *directory = cache_entry_directory(arena, &key, err);
+    if (!directory) return false;
+    const char *outputs[2];
+    for (int i = 0; i < 2; i++)
+        outputs[i] = arena_printf(arena, "%s/%s.so", directory, kReals[i]);
+    *double_object = outputs[0];
+    *float_object = outputs[1];
+    if (!options->no_cache && path_exists(outputs[0]) && path_exists(outputs[1])) return true;
+    return compile_locked(arena, task, options, header, directory, outputs, err);
+}
