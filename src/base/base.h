@@ -37,6 +37,12 @@ bool error_input(Error *err, const char *fmt, ...) PRINTF_LIKE(2, 3);
 bool error_harness(Error *err, const char *fmt, ...) PRINTF_LIKE(2, 3);
 bool error_stopped(Error *err, const char *fmt, ...) PRINTF_LIKE(2, 3);
 bool error_interrupted(Error *err, const char *fmt, ...) PRINTF_LIKE(2, 3);
+/* The same, with the result where compilers and analyzers see it: else they hold it possible that
+ * a failed function returned true and left its results unset. */
+#define error_input(...) ({ error_input(__VA_ARGS__); false; })
+#define error_harness(...) ({ error_harness(__VA_ARGS__); false; })
+#define error_stopped(...) ({ error_stopped(__VA_ARGS__); false; })
+#define error_interrupted(...) ({ error_interrupted(__VA_ARGS__); false; })
 
 /* Set from a signal handler, looked at by everything that waits. NULL means "never". */
 typedef const atomic_int Cancel;

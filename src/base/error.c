@@ -28,7 +28,7 @@ static bool error_set(Error *err, ErrorKind kind, const char *fmt, va_list args)
 }
 
 #define ERROR_SETTER(name, kind)                                                                   \
-    bool name(Error *err, const char *fmt, ...) {                                                  \
+    bool (name)(Error *err, const char *fmt, ...) {                                                \
         va_list args;                                                                              \
         va_start(args, fmt);                                                                       \
         error_set(err, kind, fmt, args);                                                           \
