@@ -1,10 +1,10 @@
 /* dtype.c - the element types, and conversion between them and double.
  *
- * All floating types but f64 are stored by one routine that rounds a double to a given number of
- * exponent and mantissa bits with integer arithmetic, ties to even, subnormals included. It uses
- * neither libm nor the compiler's half types, so runner, oracle and simulator agree bit for bit
- * wherever they were built. e4m3 is the one odd format (OCP FP8): no infinities, and the topmost
- * mantissa of the topmost exponent is NaN, so its largest number is 448.
+ * The floating types narrower than f32 are stored by one routine that rounds a double to a given
+ * number of exponent and mantissa bits with integer arithmetic, ties to even, subnormals included.
+ * It uses neither libm nor the compiler's half types, so runner, oracle and simulator agree bit for
+ * bit wherever they were built. e4m3 is the one odd format (OCP FP8): no infinities, and the
+ * topmost mantissa of the topmost exponent is NaN, so its largest number is 448.
  */
 #include "wire/wire.h"
 
@@ -46,7 +46,6 @@ typedef struct {
     bool has_infinity; // false: the all-ones pattern is the only NaN, and there is no infinity
 } FloatFormat;
 
-static const FloatFormat f32_format = {8, 23, true};
 static const FloatFormat f16_format = {5, 10, true};
 static const FloatFormat bf16_format = {8, 7, true};
 static const FloatFormat e4m3_format = {4, 3, false};
@@ -217,7 +216,7 @@ void dtype_store(DType dtype, void *data, int64_t index, double value) {
         STORE(double, value);
         break;
     case DTYPE_F32:
-        STORE(uint32_t, float_encode(f32_format, value));
+        STORE(float, value); // the processor does the same
         break;
     case DTYPE_F16:
         STORE(uint16_t, float_encode(f16_format, value));
