@@ -11,47 +11,47 @@
 #include "task/task.h"
 
 typedef struct {
-    int edits_per_episode;     // 5
-    int fresh_drafts;          // 3
-    int rounds;                // optimisation rounds; 10
-    int plateau_rounds;        // stop after so many rounds in a row that improved nothing; 4
+    int edits_per_episode; // 5
+    int fresh_drafts;      // 3
+    int rounds;            // optimisation rounds; 10
+    int plateau_rounds;    // stop after so many rounds in a row that improved nothing; 4
 } LoopLimits;
 LoopLimits loop_limits_default(void);
 
 typedef enum {
-    EVENT_STARTED,             // the run begins, or a kernel given by --start is at hand
-    EVENT_REPLIED,             // the model answered
-    EVENT_EDIT_APPLIED,        // its reply became a new source
-    EVENT_EDIT_REFUSED,        // its reply could not be applied; reason
-    EVENT_JUDGED,              // a verdict
-    EVENT_MODEL_FAILED,        // no reply to be had; reason
+    EVENT_STARTED,      // the run begins, or a kernel given by --start is at hand
+    EVENT_REPLIED,      // the model answered
+    EVENT_EDIT_APPLIED, // its reply became a new source
+    EVENT_EDIT_REFUSED, // its reply could not be applied; reason
+    EVENT_JUDGED,       // a verdict
+    EVENT_MODEL_FAILED, // no reply to be had; reason
     EVENT_INTERRUPTED,
 } EventKind;
 
 typedef struct {
     EventKind kind;
-    const char *source;        // EDIT_APPLIED, STARTED: hash of the source
-    const char *reason;        // EDIT_REFUSED, MODEL_FAILED
-    VerdictKind verdict;       // JUDGED
-    double objective;          // JUDGED and pass: lower is better; NAN if none
+    const char *source;  // EDIT_APPLIED, STARTED: hash of the source
+    const char *reason;  // EDIT_REFUSED, MODEL_FAILED
+    VerdictKind verdict; // JUDGED
+    double objective;    // JUDGED and pass: lower is better; NAN if none
 } Event;
 
 typedef enum { ACTION_ASK, ACTION_APPLY, ACTION_JUDGE, ACTION_KEEP_BEST, ACTION_STOP } ActionKind;
 typedef enum {
-    STOP_PASSED,               // a kernel passed and no optimisation was asked for or possible
-    STOP_PLATEAU,              // limits.plateau_rounds rounds brought nothing
-    STOP_ROUNDS,               // limits.rounds are used up
-    STOP_NO_KERNEL,            // every draft and its edits failed
-    STOP_MODEL,                // no reply to be had; resumable
-    STOP_INTERRUPTED,          // resumable
-    STOP_FAULT,                // the judge itself failed twice on one source; resumable
+    STOP_PASSED,      // a kernel passed and no optimisation was asked for or possible
+    STOP_PLATEAU,     // limits.plateau_rounds rounds brought nothing
+    STOP_ROUNDS,      // limits.rounds are used up
+    STOP_NO_KERNEL,   // every draft and its edits failed
+    STOP_MODEL,       // no reply to be had; resumable
+    STOP_INTERRUPTED, // resumable
+    STOP_FAULT,       // the judge itself failed twice on one source; resumable
     STOP_REASON_COUNT
 } StopReason;
 const char *stop_name(StopReason reason); // "no_kernel"
 typedef struct {
     ActionKind kind;
-    Stage stage;               // ASK
-    StopReason stop;           // STOP
+    Stage stage;     // ASK
+    StopReason stop; // STOP
 } Action;
 
 /* How the loop moves.
@@ -71,15 +71,15 @@ typedef struct {
 
 typedef struct {
     Stage stage;
-    int draft;                 // 1-based: which fresh draft; 0: the kernel given by --start
-    int edit;                  // edits tried in this debug episode
-    int refused;               // replies refused in a row; costs no build
-    int faults;                // harness faults in a row on this source
-    int round;                 // optimisation round, 0 before
-    int stale_rounds;          // rounds in a row that improved nothing
-    char source[65];           // hash of the current source, "" for none
-    char base[65];             // what the present edit is made to
-    char best[65];             // hash of the best passing source, "" for none
+    int draft;        // 1-based: which fresh draft; 0: the kernel given by --start
+    int edit;         // edits tried in this debug episode
+    int refused;      // replies refused in a row; costs no build
+    int faults;       // harness faults in a row on this source
+    int round;        // optimisation round, 0 before
+    int stale_rounds; // rounds in a row that improved nothing
+    char source[65];  // hash of the current source, "" for none
+    char base[65];    // what the present edit is made to
+    char best[65];    // hash of the best passing source, "" for none
     double best_objective;
     bool done;
     StopReason stop;
@@ -124,12 +124,12 @@ typedef struct {
 
 typedef struct {
     StopReason stop;
-    const char *reason;        // MODEL, FAULT: why, for the user; else NULL
+    const char *reason; // MODEL, FAULT: why, for the user; else NULL
     bool passed;
-    const char *best_path;     // best.cu; NULL if none
-    Verdict verdict;           // of the best kernel, or of the last one; from a resumed run's
-                               //   record without its build
-    const Json *verdict_json;  // the same as recorded (docs/schema/verdict.json); NULL if none
+    const char *best_path;    // best.cu; NULL if none
+    Verdict verdict;          // of the best kernel, or of the last one; from a resumed run's
+                              //   record without its build
+    const Json *verdict_json; // the same as recorded (docs/schema/verdict.json); NULL if none
     int replies, builds, edits;
     double seconds;
 } RunResult;

@@ -105,8 +105,9 @@ static const char *nearest_place(Arena *arena, Lines base, Lines anchor) {
                "an earlier edit of yours is in it only if the source shows it";
     for (int i = 0; i < anchor.count; i++) {
         if (best + i >= base.count)
-            return arena_printf(arena, "the nearest place is line %d, but the source ends before "
-                                       "line %d of your anchor",
+            return arena_printf(arena,
+                                "the nearest place is line %d, but the source ends before "
+                                "line %d of your anchor",
                                 best + 1, i + 1);
         if (same_line(base.line[best + i], anchor.line[i])) continue;
         return arena_printf(arena,
@@ -120,8 +121,8 @@ static const char *nearest_place(Arena *arena, Lines base, Lines anchor) {
 
 typedef struct {
     const AnchoredEdit *edit;
-    int number;                // 1-based, in the reply's order
-    int at;                    // 0-based line of the base
+    int number; // 1-based, in the reply's order
+    int at;     // 0-based line of the base
 } Placed;
 
 static bool place(Arena *arena, Lines base, Placed *placed, char **refusal) {
@@ -225,7 +226,6 @@ LineSpan edit_span(Arena *arena, const char *before, const char *after) {
     while (tail < a.count - head && tail < b.count - head &&
            same_line(a.line[a.count - 1 - tail], b.line[b.count - 1 - tail]))
         tail++;
-    return (LineSpan){.first_line = head + 1,
-                      .removed = a.count - head - tail,
-                      .added = b.count - head - tail};
+    return (LineSpan){
+        .first_line = head + 1, .removed = a.count - head - tail, .added = b.count - head - tail};
 }

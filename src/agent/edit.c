@@ -18,7 +18,9 @@ static const char kForms[] =
     "<<<<<<< SEARCH\nlines of the source\n=======\nlines to put there\n>>>>>>> REPLACE\n"
     "or with the whole file in one ```cuda block.";
 
-static bool is_source(const CodeBlock *block) { return is_source_language(block->language); }
+static bool is_source(const CodeBlock *block) {
+    return is_source_language(block->language);
+}
 
 static char *joined(Arena *arena, Lines lines) {
     Buf out = {0};
@@ -61,8 +63,8 @@ static bool check_reply(Arena *arena, const char *reply, size_t bytes, bool trun
     int line = 1;
     for (size_t i = 0; i < bytes; i++) {
         if (reply[i] == 0) {
-            *refusal = arena_printf(arena, "Your reply is not text: line %d has a zero byte.",
-                                    line);
+            *refusal =
+                arena_printf(arena, "Your reply is not text: line %d has a zero byte.", line);
             return false;
         }
         blank = blank && isspace((unsigned char)reply[i]);
@@ -239,8 +241,9 @@ bool edit_apply(Arena *arena, const char *base, const char *reply, size_t reply_
         return false;
     }
     if (!parsed.edit_count && is_unified_diff(parsed.lines)) {
-        *refusal = arena_printf(arena, "Unified diffs are not accepted, since their line numbers "
-                                       "are so often off. %s",
+        *refusal = arena_printf(arena,
+                                "Unified diffs are not accepted, since their line numbers "
+                                "are so often off. %s",
                                 kForms);
         return false;
     }

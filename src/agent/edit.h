@@ -15,15 +15,15 @@ Lines lines_of(Arena *arena, const char *text, size_t bytes); // CRLF counts as 
 size_t line_trimmed(Line line);                               // bytes without trailing blanks
 
 typedef struct {
-    int line;                  // of the reply, 1-based, where <<<<<<< stands
+    int line; // of the reply, 1-based, where <<<<<<< stands
     Lines search, replace;
 } AnchoredEdit;
 
 typedef struct {
-    int line;                  // where its fence opens
-    char language[16];         // lower case; "" if untagged
+    int line;          // where its fence opens
+    char language[16]; // lower case; "" if untagged
     Lines body;
-    bool has_edits;            // it merely wraps anchored edits
+    bool has_edits; // it merely wraps anchored edits
 } CodeBlock;
 
 typedef struct {

@@ -122,8 +122,7 @@ static bool replied(History *h, Journal *journal, const Json *body, bool live, E
 static bool model_failed(History *h, Journal *journal, const Json *body, bool live, Error *err) {
     (void)journal, (void)err;
     if (live)
-        history_feed(h,
-                     &(Event){.kind = EVENT_MODEL_FAILED, .reason = keep(h, body, "reason")});
+        history_feed(h, &(Event){.kind = EVENT_MODEL_FAILED, .reason = keep(h, body, "reason")});
     return true;
 }
 
@@ -215,12 +214,10 @@ bool history_note(History *h, Journal *journal, const char *kind, const Json *bo
         const char *kind;
         bool (*note)(History *, Journal *, const Json *, bool, Error *);
     } table[] = {
-        {"run.started", started},      {"run.resumed", resumed},
-        {"prompt.sent", prompted},     {"reply.received", replied},
-        {"model.failed", model_failed}, {"edit.applied", applied},
-        {"edit.refused", refused},     {"judge.started", judge_started},
-        {"verdict", judged},           {"best.kept", best_kept},
-        {"run.stopped", stopped},
+        {"run.started", started},    {"run.resumed", resumed},         {"prompt.sent", prompted},
+        {"reply.received", replied}, {"model.failed", model_failed},   {"edit.applied", applied},
+        {"edit.refused", refused},   {"judge.started", judge_started}, {"verdict", judged},
+        {"best.kept", best_kept},    {"run.stopped", stopped},
     };
     for (size_t i = 0; i < COUNT_OF(table); i++)
         if (strcmp(table[i].kind, kind) == 0) return table[i].note(h, journal, body, live, err);
@@ -237,10 +234,9 @@ const Attempt *history_attempt(const History *h, const char *source_hash) {
 
 char *objective_text(Arena *arena, double objective, const char *kind) {
     if (!isfinite(objective)) return arena_string(arena, "not timed");
-    if (kind && strcmp(kind, "time_ms") == 0)
-        return arena_printf(arena, "%.4g ms", objective);
-    return arena_printf(arena, "%.4g us of estimated cost (a model's estimate, not a measured time)",
-                        objective);
+    if (kind && strcmp(kind, "time_ms") == 0) return arena_printf(arena, "%.4g ms", objective);
+    return arena_printf(
+        arena, "%.4g us of estimated cost (a model's estimate, not a measured time)", objective);
 }
 
 static void say_outcome(const History *h, Arena *arena, const Attempt *a, Buf *out) {

@@ -31,7 +31,7 @@ bool prompt_fill(Arena *arena, const char *template_name, const PromptValue *val
     const char *at = prompt_template(template_name);
     if (!at) return error_harness(err, "there is no prompt %s.md", template_name);
     Buf out = {0};
-    for (const char *open; (open = strstr(at, "{{")); ) {
+    for (const char *open; (open = strstr(at, "{{"));) {
         size_t length = placeholder_length(open + 2);
         if (!length) {
             buf_append(&out, at, (size_t)(open + 1 - at));
@@ -74,7 +74,8 @@ static void tensors_text(Buf *out, const Task *task) {
 }
 
 static void shapes_text(Arena *arena, Buf *out, const Task *task) {
-    buf_printf(out, "It is timed at %s, and must also be right at", dims_text(arena, task, &task->timed));
+    buf_printf(out, "It is timed at %s, and must also be right at",
+               dims_text(arena, task, &task->timed));
     for (int i = 0; i < task->check_count; i++)
         buf_printf(out, "%s %s", i ? ";" : "", dims_text(arena, task, &task->checks[i]));
     buf_puts(out, task->static_dims ? ". The dims are compile-time constants.\n"

@@ -3,10 +3,10 @@
 #include "agent/agent.h"
 
 typedef struct {
-    const char *name;          // "draft", "playbooks/gemm"
+    const char *name; // "draft", "playbooks/gemm"
     const char *text;
 } EmbeddedText;
-extern const EmbeddedText embedded_prompts[]; // ends with a NULL name
+extern const EmbeddedText embedded_prompts[];  // ends with a NULL name
 const char *prompt_template(const char *name); // NULL when there is none
 
 typedef struct {
@@ -21,13 +21,13 @@ bool prompt_fill(Arena *arena, const char *template_name, const PromptValue *val
 typedef struct {
     const Task *task;
     const char *arch, *device;
-    const char *hint;          // of the user; or NULL
+    const char *hint; // of the user; or NULL
     Stage stage;
-    const char *source;        // what is to be edited; NULL for a draft
-    const char *refusal;       // why the last reply could not be used; or NULL
+    const char *source;                     // what is to be edited; NULL for a draft
+    const char *refusal;                    // why the last reply could not be used; or NULL
     const char *verdict, *message, *repair; // debug: of `source`
-    const char *history;       // what was tried so far, a line each; "" for nothing
-    const char *objective;     // optimise: "12.3 us (estimated)"; else NULL
+    const char *history;                    // what was tried so far, a line each; "" for nothing
+    const char *objective;                  // optimise: "12.3 us (estimated)"; else NULL
 } PromptContext;
 
 /* The stable prefix: the same text for every request of every run. */

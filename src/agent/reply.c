@@ -51,10 +51,10 @@ static Mark mark_of(Line line) {
 }
 
 typedef struct {
-    char mark;                 // ` or ~; 0: no fence
+    char mark; // ` or ~; 0: no fence
     size_t length;
     char language[16];
-    bool bare;                 // nothing follows: it can close
+    bool bare; // nothing follows: it can close
 } Fence;
 
 static Fence fence_of(Line line) {
@@ -115,23 +115,27 @@ static bool parse_edit(Parser *p, int *at) {
     int begin = *at + 1, divider = -1, i = begin;
     for (;; i++) {
         if (i == lines.count)
-            return refuse(p, *at + 1, divider < 0 ? "this edit has no ======= and no end; the "
-                                                    "reply seems to be cut off. Send it again, "
-                                                    "shorter."
-                                                  : "this edit has no >>>>>>> REPLACE; the reply "
-                                                    "seems to be cut off. Send it again, shorter.");
+            return refuse(p, *at + 1,
+                          divider < 0 ? "this edit has no ======= and no end; the "
+                                        "reply seems to be cut off. Send it again, "
+                                        "shorter."
+                                      : "this edit has no >>>>>>> REPLACE; the reply "
+                                        "seems to be cut off. Send it again, shorter.");
         Mark mark = mark_of(lines.line[i]);
         Fence fence = fence_of(lines.line[i]);
         if (fence.mark)
-            return refuse(p, i + 1, "a Markdown fence stands inside an edit. Put between the "
-                                    "markers only the lines of the source.");
+            return refuse(p, i + 1,
+                          "a Markdown fence stands inside an edit. Put between the "
+                          "markers only the lines of the source.");
         if (mark == MARK_SEARCH || mark == MARK_FOREIGN)
-            return refuse(p, i + 1, "an edit begins inside another one; each ends with "
-                                    ">>>>>>> REPLACE.");
+            return refuse(p, i + 1,
+                          "an edit begins inside another one; each ends with "
+                          ">>>>>>> REPLACE.");
         if (mark == MARK_DIVIDER) {
             if (divider >= 0)
-                return refuse(p, i + 1, "a second ======= in one edit. Give each change its own "
-                                        "SEARCH and REPLACE.");
+                return refuse(p, i + 1,
+                              "a second ======= in one edit. Give each change its own "
+                              "SEARCH and REPLACE.");
             divider = i;
         }
         if (mark == MARK_REPLACE) break;
@@ -139,12 +143,12 @@ static bool parse_edit(Parser *p, int *at) {
     if (divider < 0)
         return refuse(p, *at + 1, "this edit has no ======= between SEARCH and REPLACE.");
     Reply *reply = p->reply;
-    reply->edits = grown(p->arena, reply->edits, reply->edit_count, &p->edit_capacity,
-                         sizeof *reply->edits);
-    reply->edits[reply->edit_count++] = (AnchoredEdit){
-        .line = *at + 1,
-        .search = {.line = lines.line + begin, .count = divider - begin},
-        .replace = {.line = lines.line + divider + 1, .count = i - divider - 1}};
+    reply->edits =
+        grown(p->arena, reply->edits, reply->edit_count, &p->edit_capacity, sizeof *reply->edits);
+    reply->edits[reply->edit_count++] =
+        (AnchoredEdit){.line = *at + 1,
+                       .search = {.line = lines.line + begin, .count = divider - begin},
+                       .replace = {.line = lines.line + divider + 1, .count = i - divider - 1}};
     *at = i;
     return true;
 }
@@ -175,8 +179,9 @@ static bool parse_lines(Parser *p) {
             continue;
         }
         if (mark == MARK_FOREIGN)
-            return refuse(p, i + 1, "edits begin with <<<<<<< SEARCH, are divided by =======, and "
-                                    "end with >>>>>>> REPLACE.");
+            return refuse(p, i + 1,
+                          "edits begin with <<<<<<< SEARCH, are divided by =======, and "
+                          "end with >>>>>>> REPLACE.");
         if (mark == MARK_REPLACE && (open.mark == 0 || block.has_edits))
             return refuse(p, i + 1, "this ends an edit that has not begun.");
         Fence fence = fence_of(lines.line[i]);
@@ -192,8 +197,9 @@ static bool parse_lines(Parser *p) {
             block = begin_block(i, &fence);
         } else if (is_source_language(open.language) && !block.has_edits &&
                    fence.mark == open.mark && fence.length >= open.length) {
-            return refuse(p, i + 1, "a fence opens inside a code block. Close each block with ``` "
-                                    "and keep Markdown out of the code.");
+            return refuse(p, i + 1,
+                          "a fence opens inside a code block. Close each block with ``` "
+                          "and keep Markdown out of the code.");
         }
     }
     if (open.mark && !block.has_edits) {

@@ -22,9 +22,9 @@ typedef struct {
     double began, earlier_seconds;
     Arena *last_arena, *best_arena; // what the two verdicts lie in
     Verdict last, best;
-    bool have_last, have_best;      // judged in this sitting
-    const char *explanation;        // of the stop: why the model or the judge failed
-    ErrorKind failure;              // what kind of failure that was
+    bool have_last, have_best; // judged in this sitting
+    const char *explanation;   // of the stop: why the model or the judge failed
+    ErrorKind failure;         // what kind of failure that was
 } Run;
 
 /* ---- writing down ----------------------------------------------------------------------- */
@@ -40,16 +40,20 @@ static bool record(Run *run, const char *kind, Json *body) {
     return good;
 }
 
-static bool put_text(Run *run, const char *text, Hash *hash) {
+static bool store_text(Run *run, const char *text, Hash *hash) {
     return journal_put_blob(run->journal, text, strlen(text), hash, run->err);
 }
 
-static bool get_text(Run *run, const char *hash, char **text) {
+static bool fetch_text(Run *run, const char *hash, char **text) {
     return journal_get_blob(run->journal, run->arena, hash, text, NULL, run->err);
 }
 
-static Json *real_or_null(double value) { return isfinite(value) ? json_real(value) : json_null(); }
-static Json *count_or_null(int64_t value) { return value >= 0 ? json_integer(value) : json_null(); }
+static Json *real_or_null(double value) {
+    return isfinite(value) ? json_real(value) : json_null();
+}
+static Json *count_or_null(int64_t value) {
+    return value >= 0 ? json_integer(value) : json_null();
+}
 
 /* Text that a foreign program wrote may not be UTF-8, which JSON has to be. */
 static Json *text_json(const char *text) {
@@ -62,7 +66,9 @@ static Json *text_json(const char *text) {
     buf_free(&clean);
     return json;
 }
-static Json *text_or_null(const char *text) { return text && *text ? text_json(text) : json_null(); }
+static Json *text_or_null(const char *text) {
+    return text && *text ? text_json(text) : json_null();
+}
 
 /* ---- asking ----------------------------------------------------------------------------- */
 
@@ -83,7 +89,7 @@ static bool write_prompt(Run *run, Stage stage, char **prompt) {
         .objective = objective_text(arena, h->state.best_objective, h->objective_kind),
     };
     char *source = NULL;
-    if (h->state.base[0] && !get_text(run, h->state.base, &source)) return false;
+    if (h->state.base[0] && !fetch_text(run, h->state.base, &source)) return false;
     context.source = source;
     return prompt_stage(arena, &context, prompt, run->err) &&
            (!h->reply_partial || prompt_continue(arena, *prompt, h->reply, prompt, run->err));
@@ -93,7 +99,7 @@ static bool send_prompt(Run *run, Stage stage, char **system, char **prompt) {
     History *h = &run->history;
     Hash system_hash, prompt_hash;
     if (!prompt_system(run->arena, system, run->err) || !write_prompt(run, stage, prompt) ||
-        !put_text(run, *system, &system_hash) || !put_text(run, *prompt, &prompt_hash))
+        !store_text(run, *system, &system_hash) || !store_text(run, *prompt, &prompt_hash))
         return false;
     return record(run, "prompt.sent",
                   json_pack("{s:s, s:i, s:i, s:i, s:i, s:i, s:s, s:s, s:b}", "stage",
@@ -120,7 +126,7 @@ static bool ask(Run *run, const Action *action) {
     Stage stage = action->stage;
     char *system, *prompt;
     if (h->prompt) { // sent by an earlier sitting that did not live to see the reply
-        if (!get_text(run, h->system, &system) || !get_text(run, h->prompt, &prompt)) return false;
+        if (!fetch_text(run, h->system, &system) || !fetch_text(run, h->prompt, &prompt)) return false;
     } else if (!send_prompt(run, stage, &system, &prompt)) {
         return false;
     }
@@ -136,9 +142,9 @@ static bool ask(Run *run, const Action *action) {
     if (!journal_put_blob(run->journal, reply.text, reply.bytes, &hash, run->err)) return false;
     return record(run, "reply.received",
                   json_pack("{s:s, s:i, s:s, s:I, s:b, s:o, s:o, s:o, s:f}", "stage",
-                            stage_name(stage), "number", request.number, "reply", hash.hex,
-                            "bytes", (json_int_t)reply.bytes, "truncated", reply.truncated,
-                            "input_tokens", count_or_null(reply.input_tokens), "output_tokens",
+                            stage_name(stage), "number", request.number, "reply", hash.hex, "bytes",
+                            (json_int_t)reply.bytes, "truncated", reply.truncated, "input_tokens",
+                            count_or_null(reply.input_tokens), "output_tokens",
                             count_or_null(reply.output_tokens), "cost_dollars",
                             real_or_null(reply.cost_dollars), "seconds", reply.seconds));
 }
@@ -157,7 +163,7 @@ static bool apply(Run *run) {
     Arena *arena = run->arena;
     const LoopState *state = &h->state;
     char *base = NULL, *source, *refusal;
-    if (state->base[0] && !get_text(run, state->base, &base)) return false;
+    if (state->base[0] && !fetch_text(run, state->base, &base)) return false;
     if (!edit_apply(arena, base, h->reply, h->reply_bytes, h->reply_truncated, &source, &refusal))
         return refuse(run, refusal);
     Hash hash = hash_bytes(source, strlen(source));
@@ -167,18 +173,17 @@ static bool apply(Run *run) {
                                         "The outcome is a kernel that was judged already: %s: "
                                         "%.500s Change something else.",
                                         known->verdict, known->message));
-    if (!put_text(run, source, &hash)) return false;
+    if (!store_text(run, source, &hash)) return false;
     LineSpan span = edit_span(arena, base ? base : "", source);
     Reply parsed;
-    bool whole = !reply_parse(arena, h->reply, h->reply_bytes, &parsed, &refusal) ||
-                 parsed.edit_count == 0;
-    return record(run, "edit.applied",
-                  json_pack("{s:s, s:s, s:o, s:o, s:b, s:i, s:i, s:i}", "stage",
-                            stage_name(state->stage), "source", hash.hex, "base",
-                            text_or_null(state->base), "idea",
-                            text_or_null(reply_idea(arena, h->reply)), "whole_file", whole,
-                            "first_line", span.first_line, "lines_removed", span.removed,
-                            "lines_added", span.added));
+    bool whole =
+        !reply_parse(arena, h->reply, h->reply_bytes, &parsed, &refusal) || parsed.edit_count == 0;
+    return record(
+        run, "edit.applied",
+        json_pack("{s:s, s:s, s:o, s:o, s:b, s:i, s:i, s:i}", "stage", stage_name(state->stage),
+                  "source", hash.hex, "base", text_or_null(state->base), "idea",
+                  text_or_null(reply_idea(arena, h->reply)), "whole_file", whole, "first_line",
+                  span.first_line, "lines_removed", span.removed, "lines_added", span.added));
 }
 
 /* ---- judging ---------------------------------------------------------------------------- */
@@ -206,25 +211,26 @@ static bool judge_failed(Run *run) {
     }
     run->explanation = arena_string(run->arena, run->err->message);
     run->failure = run->err->kind;
-    bool good = record(run, "verdict",
-                       json_pack("{s:s, s:s, s:o, s:s, s:n, s:n, s:f, s:n}", "source",
-                                 run->history.state.source, "verdict",
-                                 verdict_name(VERDICT_HARNESS_FAULT), "message",
-                                 text_json(run->explanation), "repair", "", "objective",
-                                 "objective_kind", "seconds", 0.0, "detail"));
+    bool good =
+        record(run, "verdict",
+               json_pack("{s:s, s:s, s:o, s:s, s:n, s:n, s:f, s:n}", "source",
+                         run->history.state.source, "verdict", verdict_name(VERDICT_HARNESS_FAULT),
+                         "message", text_json(run->explanation), "repair", "", "objective",
+                         "objective_kind", "seconds", 0.0, "detail"));
     // The user's set-up is at fault: trying again would only fail again.
     if (good && run->failure == ERROR_INPUT && !run->history.state.done)
-        history_feed(&run->history, &(Event){.kind = EVENT_JUDGED, .verdict = VERDICT_HARNESS_FAULT});
+        history_feed(&run->history,
+                     &(Event){.kind = EVENT_JUDGED, .verdict = VERDICT_HARNESS_FAULT});
     return good;
 }
 
 static bool judge(Run *run) {
     History *h = &run->history;
     char *source;
-    if (!get_text(run, h->state.source, &source)) return false;
-    if (!h->judging && !record(run, "judge.started",
-                               json_pack("{s:s, s:i}", "source", h->state.source, "build",
-                                         h->builds + 1)))
+    if (!fetch_text(run, h->state.source, &source)) return false;
+    if (!h->judging &&
+        !record(run, "judge.started",
+                json_pack("{s:s, s:i}", "source", h->state.source, "build", h->builds + 1)))
         return false;
     Arena *arena = arena_new();
     Verdict verdict = {.time_ms = NAN, .cost_us = NAN};
@@ -252,7 +258,7 @@ static bool judge(Run *run) {
 
 static bool write_best(Run *run, const char *hash) {
     char *source;
-    return get_text(run, hash, &source) &&
+    return fetch_text(run, hash, &source) &&
            file_write_atomic(run->best_path, source, strlen(source), run->err);
 }
 
@@ -279,8 +285,8 @@ static bool stop(Run *run, StopReason reason) {
     const char *explanation =
         reason == STOP_MODEL || reason == STOP_FAULT ? run->explanation : NULL;
     return record(run, "run.stopped",
-                  json_pack("{s:s, s:o, s:b, s:o, s:i, s:i, s:i, s:f}", "reason",
-                            stop_name(reason), "explanation", text_or_null(explanation), "passed",
+                  json_pack("{s:s, s:o, s:b, s:o, s:i, s:i, s:i, s:f}", "reason", stop_name(reason),
+                            "explanation", text_or_null(explanation), "passed",
                             h->state.best[0] != 0, "best", text_or_null(h->state.best), "replies",
                             h->replies, "builds", h->builds, "edits", h->edits, "seconds",
                             seconds_so_far(run)));
@@ -335,7 +341,7 @@ static Json *started_json(Run *run, const char *start) {
 static bool begin(Run *run) {
     Hash start = {0};
     const char *source = run->options->start_source;
-    if (source && !put_text(run, source, &start)) return false;
+    if (source && !store_text(run, source, &start)) return false;
     return record(run, "run.started", started_json(run, start.hex));
 }
 
@@ -415,7 +421,9 @@ static bool explain(Run *run) {
                                        : error_harness(run->err, "%s", run->explanation);
 }
 
-static void free_arena(void *arena) { arena_free(arena); }
+static void free_arena(void *arena) {
+    arena_free(arena);
+}
 
 bool run_with(Arena *arena, const RunOptions *options, const RunDeps *deps, Journal *journal,
               bool resume, RunResult *result, Error *err) {

@@ -21,9 +21,9 @@ typedef struct Attempt Attempt;
 struct Attempt {
     Attempt *next;
     Stage stage;
-    int draft, edit, round;    // as they stood when it was judged
-    const char *idea;          // or NULL
-    const char *source;        // hash
+    int draft, edit, round; // as they stood when it was judged
+    const char *idea;       // or NULL
+    const char *source;     // hash
     const char *verdict, *message;
     double objective;
 };
@@ -35,42 +35,42 @@ typedef struct {
     Arena *arena;
     LoopLimits limits;
     LoopState state;
-    LoopState before;          // the last step, and
-    Event last;                // what it was taken with: see revive()
+    LoopState before; // the last step, and
+    Event last;       // what it was taken with: see revive()
     Action pending[STEP_MAX_ACTIONS];
     int pending_count, pending_at;
 
     int requests, stage_requests[STAGE_COUNT];
     const char *system, *prompt; // hashes of a prompt without its reply; NULL: none is out
-    const char *reply;         // as far as it came
+    const char *reply;           // as far as it came
     size_t reply_bytes;
     bool reply_truncated;
-    bool reply_partial;        // its continuation is to be asked for
-    int pieces;                // of that reply
+    bool reply_partial; // its continuation is to be asked for
+    int pieces;         // of that reply
 
-    const char *refusal;       // of the last reply; NULL when it was applied
-    const char *idea;          // of the source that is judged next
-    bool judging;              // judge.started without a verdict
+    const char *refusal; // of the last reply; NULL when it was applied
+    const char *idea;    // of the source that is judged next
+    bool judging;        // judge.started without a verdict
     Attempt *attempts, **last_attempt;
     const char *verdict, *message, *repair; // of the source judged last
     const Json *detail;
-    const Json *best_detail;   // of the best kernel
+    const Json *best_detail; // of the best kernel
     const char *objective_kind;
-    const char *kept;          // hash of the source in best.kept
+    const char *kept; // hash of the source in best.kept
     const char *start, *hint, *task_identity;
 
-    bool begun, stopped;       // run.started, run.stopped seen
+    bool begun, stopped; // run.started, run.stopped seen
     bool passed;
     int replies, builds, edits;
-    double seconds;            // of earlier sittings, by their run.stopped
+    double seconds; // of earlier sittings, by their run.stopped
 } History;
 
 void history_begin(History *history, Arena *arena);
 /* `live`: the event has just been journaled by us; otherwise it is read back, and what ended an
  * earlier sitting (a failed model, an interruption, a fault) is passed over. Blobs are read from
  * `journal`. */
-bool history_note(History *history, Journal *journal, const char *kind, const Json *body,
-                  bool live, Error *err);
+bool history_note(History *history, Journal *journal, const char *kind, const Json *body, bool live,
+                  Error *err);
 /* Takes a step with an event that is not in the journal (an interruption). */
 void history_feed(History *history, const Event *event);
 /* Would the run go on under `limits`? A finished one does if they leave room that was not there. */

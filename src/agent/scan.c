@@ -15,7 +15,9 @@ Scanner scan_begin(const char *source, size_t bytes) {
     return (Scanner){.at = source, .end = source + bytes, .line = 1, .line_start = true};
 }
 
-static bool is_word_char(char c) { return isalnum((unsigned char)c) || c == '_' || (c & 0x80); }
+static bool is_word_char(char c) {
+    return isalnum((unsigned char)c) || c == '_' || (c & 0x80);
+}
 
 static char peek(const Scanner *s, size_t ahead) {
     return (size_t)(s->end - s->at) > ahead ? s->at[ahead] : 0;
@@ -236,12 +238,12 @@ static bool take_directive(Balance *b, Scanner *s, const Token *t, char **proble
             *problem = arena_printf(b->arena, "line %d nests #if too deeply", t->line);
             return false;
         }
-        b->conditionals[b->conditional_count++] = (Conditional){
-            .at_if = stack->count
-                         ? arena_copy(b->arena, stack->opened, stack->count * sizeof(Opened))
-                         : NULL,
-            .count = stack->count,
-            .line = t->line};
+        b->conditionals[b->conditional_count++] =
+            (Conditional){.at_if = stack->count ? arena_copy(b->arena, stack->opened,
+                                                             stack->count * sizeof(Opened))
+                                                : NULL,
+                          .count = stack->count,
+                          .line = t->line};
         if (strcmp(name, "if") == 0 && is_zero(rest, t->text + t->bytes)) skip_hidden(s);
         return true;
     }
@@ -300,8 +302,8 @@ bool scan_balanced(Arena *arena, const char *source, size_t bytes, char **proble
     }
     if (good && b.stack.count) {
         Opened last = b.stack.opened[b.stack.count - 1];
-        *problem = arena_printf(arena, "the '%c' in line %d is never closed", last.bracket,
-                                last.line);
+        *problem =
+            arena_printf(arena, "the '%c' in line %d is never closed", last.bracket, last.line);
         good = false;
     } else if (good && b.conditional_count) {
         *problem = arena_printf(arena, "the #if in line %d has no #endif",

@@ -4,12 +4,12 @@
 
 typedef enum {
     TOKEN_END,
-    TOKEN_WORD,      // identifier or keyword
+    TOKEN_WORD, // identifier or keyword
     TOKEN_NUMBER,
     TOKEN_TEXT,      // string or character literal, raw ones included
     TOKEN_DIRECTIVE, // a whole preprocessor line with its continuations
     TOKEN_PUNCTUATION,
-    TOKEN_UNCLOSED,  // a literal or comment that does not end; `what` names it
+    TOKEN_UNCLOSED, // a literal or comment that does not end; `what` names it
 } TokenKind;
 
 typedef struct {

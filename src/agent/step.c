@@ -15,12 +15,9 @@ LoopLimits loop_limits_default(void) {
 
 const char *stop_name(StopReason reason) {
     static const char *const names[STOP_REASON_COUNT] = {
-        [STOP_PASSED] = "passed",
-        [STOP_PLATEAU] = "plateau",
-        [STOP_ROUNDS] = "rounds",
-        [STOP_NO_KERNEL] = "no_kernel",
-        [STOP_MODEL] = "model",
-        [STOP_INTERRUPTED] = "interrupted",
+        [STOP_PASSED] = "passed", [STOP_PLATEAU] = "plateau",
+        [STOP_ROUNDS] = "rounds", [STOP_NO_KERNEL] = "no_kernel",
+        [STOP_MODEL] = "model",   [STOP_INTERRUPTED] = "interrupted",
         [STOP_FAULT] = "fault",
     };
     return names[reason];

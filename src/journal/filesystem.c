@@ -38,8 +38,7 @@ bool filesystem_is_local(const char *path) {
     if (statfs(path, &info) == 0) return filesystem_type_is_local(info.f_type);
     // Not there yet: its directory is.
     char directory[4096];
-    if ((size_t)snprintf(directory, sizeof directory, "%s", path) >= sizeof directory)
-        return false;
+    if ((size_t)snprintf(directory, sizeof directory, "%s", path) >= sizeof directory) return false;
     char *slash = strrchr(directory, '/');
     if (!slash)
         strcpy(directory, ".");

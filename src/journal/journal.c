@@ -16,14 +16,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define SCHEMA 1
+#define SCHEMA         1
 #define APPLICATION_ID 0x43544a31 // "CTJ1"
 
 struct Journal {
     sqlite3 *db;
     char *path;
-    int lock;                 // descriptor of the lock file; -1: a reader
-    bool write_ahead;         // the write-ahead log is in use
+    int lock;         // descriptor of the lock file; -1: a reader
+    bool write_ahead; // the write-ahead log is in use
     sqlite3_stmt *append, *put_blob, *get_blob, *events;
 };
 
@@ -49,7 +49,8 @@ static bool complain(Journal *journal, int code, Error *err) {
     int primary = code & 0xff;
     if (primary != SQLITE_IOERR && primary != SQLITE_CANTOPEN) system = 0;
     if (is_full(primary, system))
-        return error_harness(err, "%s: no room to record the run (%s); free some space, then resume",
+        return error_harness(err,
+                             "%s: no room to record the run (%s); free some space, then resume",
                              path, system == EFBIG ? "file size limit reached" : "disk full");
     switch (primary) {
     case SQLITE_CORRUPT:
@@ -57,14 +58,16 @@ static bool complain(Journal *journal, int code, Error *err) {
         return error_input(err,
                            "%s is damaged (%s); restore it from a copy, or save what is left with "
                            "`sqlite3 %s .recover`",
-                           path, journal->db ? sqlite3_errmsg(journal->db) : "not a database", path);
+                           path, journal->db ? sqlite3_errmsg(journal->db) : "not a database",
+                           path);
     case SQLITE_READONLY:
     case SQLITE_PERM:
         return error_input(err, "%s: cannot be written; check the permissions of its directory",
                            path);
     case SQLITE_CANTOPEN:
-        return error_input(err, "%s: cannot be opened (%s); check that its directory exists and "
-                                "can be written",
+        return error_input(err,
+                           "%s: cannot be opened (%s); check that its directory exists and "
+                           "can be written",
                            path, system ? strerror(system) : "unknown reason");
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
@@ -110,8 +113,7 @@ static int query_text(Journal *journal, const char *sql, char *out, size_t capac
 
 static bool take_ownership(Journal *journal, Error *err) {
     char lock_path[4096];
-    if ((size_t)snprintf(lock_path, sizeof lock_path, "%s.lock", journal->path) >=
-        sizeof lock_path)
+    if ((size_t)snprintf(lock_path, sizeof lock_path, "%s.lock", journal->path) >= sizeof lock_path)
         return error_input(err, "%s: the path is too long", journal->path);
     err->kind = ERROR_NONE;
     journal->lock = file_lock(lock_path, false, NULL, err);
@@ -162,10 +164,11 @@ static int open_database(Journal *journal, const char *name, int flags) {
 
 static bool choose_mode(Journal *journal, Error *err) {
     journal->write_ahead = filesystem_is_local(journal->path);
-    return execute(journal, journal->write_ahead ? "pragma journal_mode=wal;"
-                                                   "pragma synchronous=full;"
-                                                 : "pragma journal_mode=delete;"
-                                                   "pragma synchronous=full;",
+    return execute(journal,
+                   journal->write_ahead ? "pragma journal_mode=wal;"
+                                          "pragma synchronous=full;"
+                                        : "pragma journal_mode=delete;"
+                                          "pragma synchronous=full;",
                    err);
 }
 
@@ -334,8 +337,7 @@ static bool insert(Journal *journal, sqlite3_stmt *statement, Error *err) {
 
 bool journal_append(Journal *journal, const char *kind, const Json *body, int64_t *seq,
                     Error *err) {
-    if (journal->lock < 0)
-        return error_harness(err, "%s is open for reading alone", journal->path);
+    if (journal->lock < 0) return error_harness(err, "%s is open for reading alone", journal->path);
     char *text = json_dumps(body, JSON_COMPACT);
     if (!text) return error_harness(err, "event %s has no JSON form", kind);
     Arena *arena = arena_new();
@@ -350,8 +352,7 @@ bool journal_append(Journal *journal, const char *kind, const Json *body, int64_
 }
 
 bool journal_put_blob(Journal *journal, const void *data, size_t bytes, Hash *hash, Error *err) {
-    if (journal->lock < 0)
-        return error_harness(err, "%s is open for reading alone", journal->path);
+    if (journal->lock < 0) return error_harness(err, "%s is open for reading alone", journal->path);
     *hash = hash_bytes(data, bytes);
     sqlite3_bind_text(journal->put_blob, 1, hash->hex, -1, SQLITE_STATIC);
     // A null pointer would bind NULL even with a length of 0.

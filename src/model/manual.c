@@ -16,7 +16,7 @@
 #include <sys/inotify.h>
 #include <unistd.h>
 
-static const int kCancelMs = 200;    // how often the user's Ctrl-C is looked for
+static const int kCancelMs = 200;     // how often the user's Ctrl-C is looked for
 static const double kLookSeconds = 1; // how often for the file itself
 
 typedef struct {

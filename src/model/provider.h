@@ -15,14 +15,14 @@ typedef struct Provider Provider;
 
 struct Model {
     const Provider *provider;
-    const char *name;          // "manual:answers"
+    const char *name; // "manual:answers"
     ModelOptions options;
-    void *state;               // the provider's own, from the arena given to model_open
+    void *state; // the provider's own, from the arena given to model_open
 };
 
 struct Provider {
     const char *name;
-    const char *argument;      // as usage shows it: "DIR"
+    const char *argument; // as usage shows it: "DIR"
     bool (*open)(Arena *arena, Model *model, const char *argument, Error *err);
     bool (*ask)(Model *model, Arena *arena, const ModelRequest *request, ModelReply *reply,
                 Error *err);

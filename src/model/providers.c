@@ -52,7 +52,9 @@ bool model_open(Arena *arena, const char *spec, const ModelOptions *options, Mod
     return unknown_provider(arena, spec, length, err);
 }
 
-const char *model_name(const Model *model) { return model->name; }
+const char *model_name(const Model *model) {
+    return model->name;
+}
 
 bool model_ask(Model *model, Arena *arena, const ModelRequest *request, ModelReply *reply,
                Error *err) {

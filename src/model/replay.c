@@ -27,8 +27,8 @@ typedef struct {
 
 typedef struct {
     Arena *arena;
-    const char *where;         // "demo.jsonl:12"
-    Json *blobs;               // hash -> text or {"hex": …}, of all lines so far
+    const char *where; // "demo.jsonl:12"
+    Json *blobs;       // hash -> text or {"hex": …}, of all lines so far
     Replay *replay;
 } Loading;
 
@@ -111,14 +111,14 @@ static bool load_lines(Arena *arena, Replay *replay, const char *text, size_t by
         char where[512];
         snprintf(where, sizeof where, "%.480s:%d", replay->file, number);
         loading.where = where;
-        if (length && strspn(line, " \t\r") < length)
-            good = load_line(&loading, line, length, err);
+        if (length && strspn(line, " \t\r") < length) good = load_line(&loading, line, length, err);
         line += length + 1;
     }
     json_decref(loading.blobs);
     if (good && !replay->first)
-        return error_input(err, "%s holds no recorded reply; it should be a run's directory, its "
-                                "run.db, or an export of it",
+        return error_input(err,
+                           "%s holds no recorded reply; it should be a run's directory, its "
+                           "run.db, or an export of it",
                            replay->file);
     return good;
 }

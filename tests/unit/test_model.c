@@ -18,7 +18,7 @@ typedef struct {
     const char *directory;
     atomic_int cancel;
     char progress[1024];
-    bool cancel_at_progress;   // the user presses Ctrl-C as the wait begins
+    bool cancel_at_progress; // the user presses Ctrl-C as the wait begins
     Error err;
 } World;
 
@@ -46,8 +46,8 @@ static void require(bool good, const Error *err) {
 static void says(World *world, bool good, ErrorKind kind, const char *words) {
     assert_false(good);
     if (world->err.kind != kind || !strstr(world->err.message, words))
-        fail_msg("'%s' (kind %d) is not '%s' (kind %d)", world->err.message, world->err.kind,
-                 words, kind);
+        fail_msg("'%s' (kind %d) is not '%s' (kind %d)", world->err.message, world->err.kind, words,
+                 kind);
 }
 
 static void note(void *context, const char *line) {
@@ -127,9 +127,9 @@ static void test_manual_writes_the_prompt_and_takes_a_renamed_reply(void **state
     assert_int_equal(reply.bytes, 10);
     assert_true(isnan(reply.cost_dollars));
     char *prompt;
-    require(file_read(world->arena, in(world, "0007.prompt.md"), 1 << 20, &prompt, NULL,
-                      &world->err),
-            &world->err);
+    require(
+        file_read(world->arena, in(world, "0007.prompt.md"), 1 << 20, &prompt, NULL, &world->err),
+        &world->err);
     assert_string_equal(prompt, "be exact\n\ndraft a kernel");
     assert_non_null(strstr(world->progress, "0007.reply.md"));
     model_close(model);
@@ -180,7 +180,8 @@ static void test_manual_wait_can_be_interrupted(void **state) {
 static void test_exec_sees_prompt_environment_and_stage(void **state) {
     World *world = *state;
     setenv("MY_API_KEY", "k123", 1);
-    Model *model = open_with(world, "exec:echo $MY_API_KEY $CUTEGEN_STAGE $CUTEGEN_REQUEST; cat", 0);
+    Model *model =
+        open_with(world, "exec:echo $MY_API_KEY $CUTEGEN_STAGE $CUTEGEN_REQUEST; cat", 0);
     ModelReply reply;
     require(ask(world, model, STAGE_DEBUG, 3, 1, &reply), &world->err);
     assert_string_equal(reply.text, "k123 debug 3\nbe exact\n\ndraft a kernel");
@@ -190,7 +191,8 @@ static void test_exec_sees_prompt_environment_and_stage(void **state) {
 
 static void test_exec_failure_carries_the_end_of_stderr(void **state) {
     World *world = *state;
-    Model *model = open_with(world, "exec:cat >/dev/null; echo partial; echo out of credit >&2; exit 3", 0);
+    Model *model =
+        open_with(world, "exec:cat >/dev/null; echo partial; echo out of credit >&2; exit 3", 0);
     ModelReply reply;
     says(world, ask(world, model, STAGE_DRAFT, 1, 1, &reply), ERROR_STOPPED,
          "exit code 3: out of credit");
@@ -245,9 +247,9 @@ static void record(World *world, Journal *journal, const char *stage, const char
                    bool truncated) {
     Hash hash;
     require(journal_put_blob(journal, text, strlen(text), &hash, &world->err), &world->err);
-    Json *body = json_pack("{s:s,s:s,s:b,s:i,s:n,s:f}", "stage", stage, "reply", hash.hex,
-                           "truncated", truncated, "input_tokens", 11, "output_tokens",
-                           "cost_dollars", 0.5);
+    Json *body =
+        json_pack("{s:s,s:s,s:b,s:i,s:n,s:f}", "stage", stage, "reply", hash.hex, "truncated",
+                  truncated, "input_tokens", 11, "output_tokens", "cost_dollars", 0.5);
     require(journal_append(journal, "reply.received", body, NULL, &world->err), &world->err);
     json_decref(body);
 }
@@ -295,7 +297,8 @@ static void test_replay_of_an_edited_recording_follows_the_edit(void **state) {
     put(world, "r.jsonl",
         "{\"seq\":1,\"time\":\"\",\"kind\":\"reply.received\","
         "\"body\":{\"stage\":\"draft\",\"reply\":\"k\"},\"blobs\":{\"k\":\"by hand\"}}\n\n");
-    Model *model = open_with(world, arena_printf(world->arena, "replay:%s", in(world, "r.jsonl")), 0);
+    Model *model =
+        open_with(world, arena_printf(world->arena, "replay:%s", in(world, "r.jsonl")), 0);
     ModelReply reply;
     require(ask(world, model, STAGE_DRAFT, 1, 1, &reply), &world->err);
     assert_string_equal(reply.text, "by hand");
