@@ -1,0 +1,31 @@
+// expect: hang text="static constructor" task=relu
+//
+// An object of static storage waits for ever, before anything was launched.
+#include "task.h"
+
+#include <cute/tensor.hpp>
+
+using namespace cute;
+
+constexpr int kTile = 256;
+
+struct Wait {
+    Wait() {
+        volatile bool ready = false;
+        while (!ready) {
+        }
+    }
+} wait_for_ever;
+
+__global__ void relu_kernel(float const *x, float *y, int64_t n) {
+    int64_t i = int64_t(blockIdx.x) * kTile + threadIdx.x;
+    if (i < n) {
+        y[i] = x[i] < 0.0f ? 0.0f : x[i];
+    }
+}
+
+extern "C" cudaError_t launch(const float *x, float *y, Dims dims, void *workspace,
+                              cudaStream_t stream) {
+    relu_kernel<<<unsigned(ceil_div(dims.n, int64_t(kTile))), kTile, 0, stream>>>(x, y, dims.n);
+    return cudaGetLastError();
+}

@@ -1,0 +1,21 @@
+// expect: compile_error text="launch" task=relu
+//
+// The function has another name than the contract asks for.
+#include "task.h"
+
+#include <cute/tensor.hpp>
+
+using namespace cute;
+
+__global__ void relu_kernel(float const *x, float *y, int64_t n) {
+    int64_t i = int64_t(blockIdx.x) * blockDim.x + threadIdx.x;
+    if (i < n) {
+        y[i] = x[i] < 0.0f ? 0.0f : x[i];
+    }
+}
+
+extern "C" cudaError_t run(const float *x, float *y, Dims dims, void *workspace,
+                           cudaStream_t stream) {
+    relu_kernel<<<unsigned(ceil_div(dims.n, int64_t(256))), 256, 0, stream>>>(x, y, dims.n);
+    return cudaGetLastError();
+}
