@@ -279,7 +279,7 @@ static char *immutable_uri(const char *path) {
         else
             *to++ = *c;
     }
-    strcpy(to, "?immutable=1");
+    memcpy(to, "?immutable=1", sizeof "?immutable=1");
     return uri;
 }
 

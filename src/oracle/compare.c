@@ -277,7 +277,7 @@ bool oracle_compare(Oracle *oracle, WireReader *ask, WireWriter *answer, Fault *
     uint64_t file_bytes;
     int fd = exchange_open(oracle->exchange, &file_bytes, why);
     if (fd < 0) return false;
-    Request request;
+    Request request = {0};
     bool ok = read_request(oracle, ask, file_bytes, &request, why);
 
     uint32_t changed = 0;

@@ -67,7 +67,8 @@ static void read_decimal_fraction(Lexer *lexer, Token *token) {
     size_t length = 0;
     while (lexer->at < lexer->end && length < sizeof text - 1 &&
            (isdigit((unsigned char)*lexer->at) || strchr(".eE", *lexer->at) ||
-            ((*lexer->at == '-' || *lexer->at == '+') && strchr("eE", text[length - 1]))))
+            ((*lexer->at == '-' || *lexer->at == '+') && length > 0 &&
+             strchr("eE", text[length - 1]))))
         text[length++] = *lexer->at++;
     text[length] = 0;
     double value = strtod(text, NULL);

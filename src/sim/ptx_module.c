@@ -296,7 +296,7 @@ static bool parse_params(Parser *p, PtxFunction *f, PtxVariable ***params, uint3
     }
     ok = ok && parser_expect(p, ")");
     *params = ptx_alloc(p->module->arena, *count * sizeof **params);
-    if (*count)
+    if (found)
         memcpy(*params, found, *count * sizeof **params);
     free(found);
     return ok;
@@ -307,7 +307,7 @@ static bool parse_performance(Parser *p, PtxFunction *f) {
     parser_next(p);
     uint64_t product = 1;
     while (p->token.kind == TOKEN_INTEGER) {
-        int64_t value;
+        int64_t value = 0;
         if (!parse_integer(p, &value))
             return false;
         product *= value > 0 && value <= 1024 ? (uint64_t)value : 1;
@@ -389,7 +389,7 @@ static bool parse_function(Parser *p) {
 
 static bool parse_file(Parser *p) {
     parser_next(p);
-    int64_t number;
+    int64_t number = 0;
     if (!parse_integer(p, &number))
         return false;
     if (p->token.kind != TOKEN_STRING)
@@ -451,7 +451,7 @@ static bool parse_target(Parser *p) {
 }
 
 static bool parse_directive(Parser *p) {
-    int64_t size;
+    int64_t size = 0;
     if (token_is(p, ".version"))
         return parse_version(p);
     if (token_is(p, ".target"))
