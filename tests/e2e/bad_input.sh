@@ -50,6 +50,10 @@ rm missing/reference.c
 expect 2 "$cutegen" check missing "$relu"
 err_says "reference.c"
 
+head -c 10000000 /dev/zero >huge.cu
+expect 2 "$cutegen" check relu huge.cu
+err_says "huge.cu"
+
 # With --json the same sentence is an object.
 expect 2 "$cutegen" check dtype "$relu" --json
 out_follows error

@@ -9,7 +9,7 @@ root=$1
 build=$2
 cutegen=$build/cutegen
 export LANG=C.UTF-8
-export XDG_CACHE_HOME=$build/tests-cache # kernels of a test are compiled once per build tree
+export XDG_CACHE_HOME=$build/test-cache # kernels of a test are compiled once per build tree
 unset NO_COLOR CUTEGEN_ROOT
 mkdir -p "$XDG_CACHE_HOME"
 scratch=$(mktemp -d)
