@@ -148,6 +148,8 @@ static void frame_parts(Arena *arena, const char *what, char **name, char **with
         bytes = strlen(*with);
         if (bytes && (*with)[bytes - 1] == ']') (*with)[bytes - 1] = '\0';
     }
+    static const char kDeduced[] = "decltype(auto) ";
+    if (text_starts_with(text, kDeduced)) text += strlen(kDeduced);
     int depth = 0;
     char *last_space = NULL;
     for (char *c = text; *c; c++) {

@@ -226,7 +226,9 @@ static const char *const kAllowed[] = {
 #undef IMPORT
 
 bool import_allowed(const char *symbol) {
-    return bsearch(&symbol, kAllowed, COUNT_OF(kAllowed), sizeof *kAllowed, compare_names) != NULL;
+    for (size_t i = 0; i < COUNT_OF(kAllowed); i++)
+        if (strcmp(kAllowed[i], symbol) == 0) return true;
+    return false;
 }
 
 bool library_allowed(const char *needed) {
