@@ -255,11 +255,8 @@ SIM_EXPORT cudaError_t cudaDriverGetVersion(int *version) {
 
 SIM_EXPORT cudaError_t cudaDeviceGetLimit(size_t *value, cudaLimit limit) {
     static const size_t limits[LIMIT_COUNT] = {
-        [cudaLimitStackSize] = 1024,
-        [cudaLimitPrintfFifoSize] = 7 << 20,
-        [cudaLimitMallocHeapSize] = 8 << 20,
-        [cudaLimitDevRuntimeSyncDepth] = 2,
-        [cudaLimitDevRuntimePendingLaunchCount] = 2048,
+        [cudaLimitStackSize] = 1024,           [cudaLimitPrintfFifoSize] = 8650752,
+        [cudaLimitMallocHeapSize] = 8 << 20,   [cudaLimitDevRuntimePendingLaunchCount] = 2048,
         [cudaLimitMaxL2FetchGranularity] = 64,
     };
     RETURN_IF_LOST();

@@ -1,8 +1,8 @@
 /* cudart_error.c - error state: the last error of each thread, and a lost context.
  *
- * Three stages. A call that fails sets the calling thread's last error, which cudaGetLastError
- * takes away. A kernel that fails while running loses the context, but the program is told only
- * where it waits. From there on every call returns that error and nothing takes it away.
+ * A call that fails sets the calling thread's last error, which cudaGetLastError takes away. A
+ * kernel that fails while running loses the context, but the program is told only where it waits;
+ * from there on nearly every call fails with that error.
  */
 #include "sim/cudart.h"
 #include <stdatomic.h>
@@ -26,7 +26,7 @@ bool error_context_lost(void) {
 }
 
 cudaError_t error_sticky(void) {
-    return atomic_load(&told);
+    return error_set(atomic_load(&told));
 }
 
 cudaError_t error_synchronize(void) {
@@ -35,12 +35,11 @@ cudaError_t error_synchronize(void) {
 }
 
 SIM_EXPORT cudaError_t cudaPeekAtLastError(void) {
-    cudaError_t sticky = error_sticky();
-    return sticky ? sticky : last_error;
+    return last_error;
 }
 
 SIM_EXPORT cudaError_t cudaGetLastError(void) {
-    cudaError_t error = cudaPeekAtLastError();
+    cudaError_t error = last_error;
     last_error = cudaSuccess;
     return error;
 }

@@ -33,7 +33,7 @@ static int smaller(int a, int b) {
 
 int function_blocks_per_multiprocessor(const Function *function, int threads, size_t shared) {
     const SimDevice *device = sim_device();
-    if (threads <= 0 || threads > function_max_threads(function) ||
+    if (threads <= 0 || threads > THREADS_PER_BLOCK ||
         shared > (size_t)device->shared_per_block_optin)
         return 0;
     int warps = (threads + WARP_LANES - 1) / WARP_LANES;
@@ -157,10 +157,11 @@ SIM_EXPORT cudaError_t cudaOccupancyAvailableDynamicSMemPerBlock(size_t *shared,
         return error_set(cudaErrorInvalidValue);
     const SimDevice *device = sim_device();
     size_t share = (size_t)device->shared_per_multiprocessor / (size_t)blocks;
-    size_t room = share / SHARED_GRANULE * SHARED_GRANULE - SHARED_RESERVED;
+    size_t room = share / SHARED_GRANULE * SHARED_GRANULE;
     if (room > (size_t)device->shared_per_block_optin)
         room = (size_t)device->shared_per_block_optin;
-    *shared = room > function->static_shared ? room - function->static_shared : 0;
+    room = room > function->static_shared ? room - function->static_shared : 0;
+    *shared = room < function->max_dynamic_shared ? room : function->max_dynamic_shared;
     return cudaSuccess;
 }
 

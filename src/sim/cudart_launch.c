@@ -50,16 +50,19 @@ SIM_EXPORT cudaError_t __cudaPopCallConfiguration(dim3 *grid, dim3 *block, size_
 /* ---- checks ------------------------------------------------------------------------------------
  */
 
-static cudaError_t check_shape(dim3 grid, dim3 block) {
-    if (!grid.x || !grid.y || !grid.z || !block.x || !block.y || !block.z)
-        return cudaErrorInvalidConfiguration;
-    if (grid.x > INT32_MAX || grid.y > GRID_MAX_YZ || grid.z > GRID_MAX_YZ)
-        return cudaErrorInvalidConfiguration;
-    if (block.x > THREADS_PER_BLOCK || block.y > THREADS_PER_BLOCK || block.z > BLOCK_MAX_Z ||
-        (uint64_t)block.x * block.y * block.z > THREADS_PER_BLOCK)
-        return cudaErrorInvalidConfiguration;
-    return cudaSuccess;
+static bool shape_valid(dim3 grid, dim3 block) {
+    if (!grid.x || !grid.y || !grid.z || !block.x || !block.y || !block.z) return false;
+    if (grid.x > INT32_MAX || grid.y > GRID_MAX_YZ || grid.z > GRID_MAX_YZ) return false;
+    return block.x <= THREADS_PER_BLOCK && block.y <= THREADS_PER_BLOCK && block.z <= BLOCK_MAX_Z &&
+           (uint64_t)block.x * block.y * block.z <= THREADS_PER_BLOCK;
 }
+
+/* CUDA 13 calls a shape that no device has an invalid value, except in cudaLaunchKernelExC. */
+#ifdef CUDART_12
+#define INVALID_SHAPE cudaErrorInvalidConfiguration
+#else
+#define INVALID_SHAPE cudaErrorInvalidValue
+#endif
 
 static cudaError_t check_resources(const Function *function, dim3 grid, dim3 block, size_t shared,
                                    bool cooperative) {
@@ -155,7 +158,7 @@ cudaError_t launch_prepare(KernelLaunch *launch, const void *handle, dim3 grid, 
                              .dynamic_shared = (uint32_t)shared,
                              .cooperative = cooperative};
     cudaError_t error = function_resolve(handle, &function);
-    if (!error) error = check_shape(grid, block);
+    if (!error && !shape_valid(grid, block)) error = INVALID_SHAPE;
     if (!error) error = check_resources(function, grid, block, shared, cooperative);
     if (error) return error;
     launch->function = function;
@@ -224,6 +227,8 @@ SIM_EXPORT cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *config, con
     RETURN_IF_LOST();
     bool cooperative = false;
     if (!config) return error_set(cudaErrorInvalidValue);
+    if (!shape_valid(config->gridDim, config->blockDim))
+        return error_set(cudaErrorInvalidConfiguration);
     cudaError_t error = read_attributes(config, handle, &cooperative);
     if (error) return error_set(error);
     return launch_kernel(handle, config->gridDim, config->blockDim, arguments,

@@ -271,6 +271,7 @@ SIM_EXPORT cudaError_t cudaMemPrefetchAsync(const void *pointer, size_t bytes, i
     (void)device, (void)stream;
     return managed_hint(pointer, bytes);
 }
+SIM_ALIAS(cudaMemPrefetchAsync_ptsz, cudaMemPrefetchAsync);
 
 SIM_EXPORT cudaError_t cudaMemPrefetchAsync_v2(const void *pointer, size_t bytes,
                                                cudaMemLocation location, unsigned flags,
@@ -278,6 +279,7 @@ SIM_EXPORT cudaError_t cudaMemPrefetchAsync_v2(const void *pointer, size_t bytes
     (void)location, (void)flags, (void)stream;
     return managed_hint(pointer, bytes);
 }
+SIM_ALIAS(cudaMemPrefetchAsync_v2_ptsz, cudaMemPrefetchAsync_v2);
 
 SIM_EXPORT cudaError_t cudaMemAdvise(const void *pointer, size_t bytes, int advice, int device) {
     (void)advice, (void)device;
@@ -290,6 +292,7 @@ SIM_EXPORT cudaError_t cudaMemPrefetchAsync(const void *pointer, size_t bytes,
     (void)location, (void)flags, (void)stream;
     return managed_hint(pointer, bytes);
 }
+SIM_ALIAS(cudaMemPrefetchAsync_ptsz, cudaMemPrefetchAsync);
 
 SIM_EXPORT cudaError_t cudaMemAdvise(const void *pointer, size_t bytes, int advice,
                                      cudaMemLocation location) {

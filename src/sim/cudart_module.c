@@ -91,9 +91,16 @@ static void function_load(Function *function) {
     function->carveout = -1;
 }
 
+/* Since CUDA 13 any handle of a kernel is taken where once a stub's address had to be given. */
+#ifdef CUDART_12
+#define UNKNOWN_FUNCTION cudaErrorInvalidDeviceFunction
+#else
+#define UNKNOWN_FUNCTION cudaErrorInvalidResourceHandle
+#endif
+
 cudaError_t function_resolve(const void *handle, Function **function) {
     Function *found = handle_find(handle, HANDLE_FUNCTION);
-    if (!found) return cudaErrorInvalidDeviceFunction;
+    if (!found) return UNKNOWN_FUNCTION;
     pthread_mutex_lock(&module_lock);
     if (!found->resolved)
         function_load(found);

@@ -435,9 +435,12 @@ static cudaError_t event_wait(void *handle) {
     RETURN_IF_LOST();
     pthread_mutex_lock(&stream_lock);
     Event *event = handle_find(handle, HANDLE_EVENT);
-    cudaError_t error = !event              ? cudaErrorInvalidResourceHandle
-                        : event->capture_id ? cudaErrorCapturedEvent
-                                            : cudaSuccess;
+    cudaError_t error = event ? cudaSuccess : cudaErrorInvalidResourceHandle;
+    if (event && event->capture_id) {
+        Capture *capture = capture_by_id(event->capture_id);
+        if (capture) capture->spoiled = true;
+        error = capture ? cudaErrorCapturedEvent : cudaErrorInvalidValue;
+    }
     pthread_mutex_unlock(&stream_lock);
     return error ? error_set(error) : error_synchronize();
 }
@@ -468,8 +471,9 @@ SIM_ALIAS(cudaEventElapsedTime_v2, cudaEventElapsedTime);
 static cudaError_t stream_wait(Stream *stream, Event *event) {
     Capture *capture = event->capture_id ? capture_by_id(event->capture_id) : NULL;
     if (!stream->capture && !event->capture_id) return cudaSuccess;
-    if (!event->capture_id || !capture) {
-        if (stream->capture) stream->capture->spoiled = true;
+    if (event->capture_id && !capture) return cudaErrorInvalidValue; // that one has ended
+    if (!event->capture_id) {
+        stream->capture->spoiled = true;
         return cudaErrorStreamCaptureIsolation;
     }
     if (capture->spoiled) return cudaErrorStreamCaptureInvalidated;
