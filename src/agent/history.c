@@ -35,12 +35,15 @@ bool history_can_go_on(const History *h, const LoopLimits *limits) {
     return !step(limits, h->before, &h->last).state.done;
 }
 
-/* A finished run goes on when its limits leave more room: the step that ended it is taken again. */
+/* A finished run goes on when its limits leave more room: the step that ended it is taken again,
+ * but for what was carried out then. */
 static void revive(History *h) {
-    if (!h->state.done) return;
+    if (!h->state.done || !history_can_go_on(h, &h->limits)) return;
     h->state = h->before;
     Event event = h->last;
     history_feed(h, &event);
+    bool kept = h->kept && strcmp(h->kept, h->state.best) == 0;
+    if (kept && h->pending[0].kind == ACTION_KEEP_BEST) h->pending_at++;
 }
 
 static void read_limits(History *h, const Json *body) {
