@@ -28,42 +28,63 @@ enum {
 /* ---- the build --------------------------------------------------------------------------------
  */
 
+/* A message may go on over several lines; the sentence for a person is the first, and what the
+ * next lines were to complete is cut off with them. */
+static char *first_sentence(Trial *trial, const char *text) {
+    size_t length = strcspn(text, "\n");
+    const char *clause = text[length] ? memrchr(text, ';', length) : NULL;
+    return arena_string_n(trial->arena, text, clause ? (size_t)(clause - text) : length);
+}
+
+static const Diagnostic *first_error(const BuildResult *build) {
+    for (int i = 0; i < build->diagnostic_count; i++)
+        if (build->diagnostics[i].level == DIAGNOSTIC_ERROR) return &build->diagnostics[i];
+    return NULL;
+}
+
+static void begin_compile_error(Trial *trial, const Diagnostic *error) {
+    bool in_kernel = error->file && !strcmp(error->file, "kernel.cu");
+    int line = in_kernel ? error->line : error->user_line;
+    const char *where = "kernel.cu: ";
+    if (line > 0)
+        where = arena_printf(trial->arena, "kernel.cu:%d: ", line);
+    else if (!in_kernel && error->file)
+        where = arena_printf(trial->arena, "%s:%d: ", error->file, error->line);
+    verdict_begin(trial, VERDICT_COMPILE_ERROR, line, "diagnostics", "%s%s", where,
+                  first_sentence(trial, error->message));
+    if (in_kernel && line > 0) trial->verdict->place.column = error->column;
+}
+
+static Json *diagnostic_json(const Diagnostic *diagnostic) {
+    Json *json = json_object();
+    bool is_error = diagnostic->level == DIAGNOSTIC_ERROR;
+    evidence_set(json, "level", json_string(is_error ? "error" : "warning"));
+    evidence_text(json, "file", diagnostic->file ? diagnostic->file : "");
+    evidence_set(json, "line", json_integer(diagnostic->line));
+    evidence_set(json, "column", json_integer(diagnostic->column));
+    evidence_set(json, "user_line", json_integer(diagnostic->user_line));
+    evidence_text(json, "message", diagnostic->message ? diagnostic->message : "");
+    if (diagnostic->frames) evidence_text(json, "frames", diagnostic->frames);
+    return json;
+}
+
 static Outcome explain_compile_error(Trial *trial) {
     const BuildResult *build = &trial->verdict->build;
-    const Diagnostic *first = NULL;
-    for (int i = 0; i < build->diagnostic_count; i++)
-        if (build->diagnostics[i].level == DIAGNOSTIC_ERROR && !first)
-            first = &build->diagnostics[i];
-    if (!first) {
-        verdict_begin(trial, VERDICT_COMPILE_ERROR, 0, "diagnostics", "the compiler refused it");
-    } else {
-        bool in_kernel = first->file && !strcmp(first->file, "kernel.cu");
-        int line = in_kernel ? first->line : first->user_line;
-        const char *where =
-            in_kernel || line > 0 ? arena_printf(trial->arena, "kernel.cu:%d: ", line)
-            : first->file         ? arena_printf(trial->arena, "%s:%d: ", first->file, first->line)
-                                  : "";
-        verdict_begin(trial, VERDICT_COMPILE_ERROR, line, "diagnostics", "%s%s",
-                      in_kernel && line <= 0 ? "kernel.cu: " : where, first->message);
-        if (in_kernel) trial->verdict->place.column = first->column;
-    }
+    const Diagnostic *error = first_error(build);
+    if (error)
+        begin_compile_error(trial, error);
+    else
+        verdict_begin(trial, VERDICT_COMPILE_ERROR, 0, "diagnostics",
+                      "kernel.cu: the compiler refused it without a message");
     Json *list = json_array();
-    for (int i = 0; i < build->diagnostic_count; i++) {
-        const Diagnostic *diagnostic = &build->diagnostics[i];
-        Json *json = json_object();
-        evidence_set(json, "level",
-                     json_string(diagnostic->level == DIAGNOSTIC_ERROR ? "error" : "warning"));
-        evidence_text(json, "file", diagnostic->file ? diagnostic->file : "");
-        evidence_set(json, "line", json_integer(diagnostic->line));
-        evidence_set(json, "column", json_integer(diagnostic->column));
-        evidence_set(json, "user_line", json_integer(diagnostic->user_line));
-        evidence_text(json, "message", diagnostic->message ? diagnostic->message : "");
-        if (diagnostic->frames) evidence_text(json, "frames", diagnostic->frames);
-        json_array_append_new(list, json);
-    }
+    for (int i = 0; i < build->diagnostic_count; i++)
+        json_array_append_new(list, diagnostic_json(&build->diagnostics[i]));
     evidence_set(trial->verdict->evidence, "diagnostics", list);
     evidence_text(trial->verdict->evidence, "log", build->log_path ? build->log_path : "");
-    repair_write(trial, build->distilled);
+    if (build->distilled && *build->distilled)
+        repair_write_text(trial, build->distilled);
+    else
+        repair_write(trial, NULL);
     return JUDGED;
 }
 
@@ -327,6 +348,23 @@ static Json *report_json(const SimReport *report) {
     return json;
 }
 
+/* The simulator knows mangled names; ptxas' figures have the same kernels demangled. A mangled name
+ * holds the plain one after its length. */
+static const char *kernel_name(Trial *trial, const char *mangled) {
+    const BuildResult *build = &trial->verdict->build;
+    if (!text_starts_with(mangled, "_Z")) return mangled;
+    for (int i = 0; i < build->figure_count; i++) {
+        const char *name = build->figures[i].kernel;
+        size_t length = strcspn(name, "<(");
+        const char *scope = memrchr(name, ':', length);
+        const char *plain = scope ? scope + 1 : name;
+        length -= (size_t)(plain - name);
+        if (strstr(mangled, arena_printf(trial->arena, "%zu%.*s", length, (int)length, plain)))
+            return name;
+    }
+    return mangled;
+}
+
 static char *report_place(Trial *trial, const SimReport *report) {
     if (!*report->file || !report->line)
         return arena_printf(trial->arena,
@@ -336,7 +374,7 @@ static char *report_place(Trial *trial, const SimReport *report) {
 
 static char *report_details(Trial *trial, const SimReport *told) {
     Buf details = {0};
-    if (*told->kernel) buf_printf(&details, "kernel: %s\n", told->kernel);
+    if (*told->kernel) buf_printf(&details, "kernel: %s\n", kernel_name(trial, told->kernel));
     if (*told->chain) buf_printf(&details, "through: %s\n", told->chain);
     if (*told->instruction) buf_printf(&details, "instruction: %s\n", told->instruction);
     if (told->count > 1)

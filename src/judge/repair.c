@@ -86,3 +86,10 @@ void repair_write(Trial *trial, const char *details) {
     text = cut(trial->arena, text, REPAIR_CHARACTERS - strlen(shown));
     verdict->repair = arena_printf(trial->arena, "%s%s", text, shown);
 }
+
+void repair_write_text(Trial *trial, const char *text) {
+    const char *word = verdict_name(trial->verdict->kind);
+    char *clean = text_cleaned(trial->arena, text, strlen(text));
+    clean = arena_printf(trial->arena, "verdict: %s\n%s", word, clean);
+    trial->verdict->repair = cut(trial->arena, clean, REPAIR_CHARACTERS);
+}

@@ -103,6 +103,8 @@ enum { REPAIR_CHARACTERS = 2000 };
 /* verdict->repair from its message, `details` (lines, may be NULL) and the lines around its place.
  */
 void repair_write(Trial *trial, const char *details);
+/* The same from a text that says it all. */
+void repair_write_text(Trial *trial, const char *text);
 /* The only line that holds `text` outside of a line comment; 0 if there is none or several. */
 int source_line_of(const Trial *trial, const char *text);
 

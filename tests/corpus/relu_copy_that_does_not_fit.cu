@@ -1,6 +1,6 @@
 // expect: compile_error line=16 task=relu
 //
-// A copy between fragments of 4 and 8 values: a static assertion deep inside of CuTe.
+// Three values cannot move in instructions of four: a static assertion deep inside of CuTe.
 #include "task.h"
 
 #include <cute/tensor.hpp>
@@ -10,13 +10,13 @@ using namespace cute;
 constexpr int kTile = 256;
 
 __global__ void relu_kernel(float const *x, float *y, int64_t n) {
-    Tensor four = make_tensor<float>(Int<4>{});
-    Tensor eight = make_tensor<float>(Int<8>{});
-    clear(eight);
-    copy(AutoVectorizingCopy{}, eight, four);
+    Tensor from = make_tensor<float>(_3{});
+    Tensor to = make_tensor<float>(_3{});
+    clear(from);
+    copy(Copy_Atom<UniversalCopy<uint128_t>, float>{}, from, to);
     int64_t i = int64_t(blockIdx.x) * kTile + threadIdx.x;
     if (i < n) {
-        y[i] = x[i] < 0.0f ? 0.0f : x[i] + four(0);
+        y[i] = x[i] < 0.0f ? 0.0f : x[i] + to(0);
     }
 }
 
