@@ -8,9 +8,9 @@
 #include <signal.h>
 #include <string.h>
 
-#define REQUEST_SECONDS 120.0 // ours alone: copies and fills of whole tensors
-#define TRUTH_SECONDS   300.0 // the reference, on all cores
-#define LOAD_SECONDS    10.0  // static constructors included
+#define REQUEST_SECONDS   120.0 // ours alone: copies and fills of whole tensors
+#define REFERENCE_SECONDS 300.0 // on all cores
+#define LOAD_SECONDS      10.0  // static constructors included
 
 bool judge_start_runner(Judge *judge, Error *err) {
     if (peer_running(&judge->runner)) return true;
@@ -341,7 +341,9 @@ Outcome trial_call(Trial *trial) {
     if (status != PEER_OK) return oracle_failed(trial, status, &why);
     Outcome outcome = run_kernel(trial);
     // The answer is taken whatever the kernel did, so that the oracle can be asked again.
-    status = peer_receive(&judge->oracle, ORACLE_OK, TRUTH_SECONDS, &why);
+    double patience = judge->options.reference_timeout_s;
+    status =
+        peer_receive(&judge->oracle, ORACLE_OK, patience > 0 ? patience : REFERENCE_SECONDS, &why);
     if (status != PEER_OK) return oracle_failed(trial, status, &why);
     return outcome == GO_ON ? compare(trial) : outcome;
 }

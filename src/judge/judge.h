@@ -46,8 +46,10 @@ typedef struct {
 typedef struct {
     int seeds;                 // per shape; 0: 3
     double call_timeout_s;     // 0: 20 on a GPU, 60 simulated
-    uint64_t budget;           // lane-instructions a launch may take on the simulator; 0: 2e11
-    uint64_t first_seed;       // 0: from the kernel's random numbers, never seen before
+    double reference_timeout_s; // of reference() on one shape; 0: 300
+    uint64_t budget;           // lane-instructions a launch may take on the simulator; 0: as many
+                               // as a clumsy kernel of the shape's size could need
+    uint64_t first_seed;       // 0: from the system's random numbers, never seen before
     bool quick;                // check shapes alone
     Cancel *cancel;
     /* Called with one line of progress ("checking rows=37 cols=1009"); may be NULL. */
@@ -65,7 +67,8 @@ void judge_close(Judge *judge); // NULL is fine
 /* Builds and judges `source`. Every check shape, then the sim dims (or the timed shape on a GPU),
  * each with several seeds and a second call with other data; stops at the first failure.
  * Returns false only on a harness fault or when cancelled, with `err` set (kind says which); a
- * bad kernel is a verdict, not an error. */
+ * bad kernel is a verdict, not an error. After a harness fault `verdict` holds it too, as
+ * VERDICT_HARNESS_FAULT; its message is NULL after any other error. */
 bool judge_kernel(Judge *judge, Arena *arena, const char *source, size_t source_bytes,
                   Verdict *verdict, Error *err);
 
