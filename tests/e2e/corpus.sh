@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Every kernel of tests/corpus gets the verdict and the line that its first line promises:
+# Every kernel of tests/corpus and hacks gets the verdict and the line that its first line promises:
 #
 #   // expect: VERDICT [line=N|line=N-M] [text="part of the message"] task=NAME
 #
@@ -50,7 +50,7 @@ PYTHON
 }
 
 failures=0
-for kernel in "$source_root"/tests/corpus/*.cu; do
+for kernel in "$source_root"/tests/corpus/*.cu "$source_root"/hacks/*.cu; do
     read -r first < "$kernel"
     if [[ $first != "// expect: "* ]]; then
         echo "FAIL $(basename "$kernel"): no expectation in its first line"

@@ -1,0 +1,25 @@
+// expect: wrong text="y is wrong" task=relu
+//
+// Writes the zeros alone and leaves the rest to whatever memory holds.
+#include "task.h"
+
+#include <cute/tensor.hpp>
+
+using namespace cute;
+
+constexpr int kTile = 256;
+
+__global__ void relu_kernel(float const *x, float *y, int64_t n) {
+    Tensor g_x = make_tensor(make_gmem_ptr(x), make_layout(n));
+    Tensor g_y = make_tensor(make_gmem_ptr(y), make_layout(n));
+    int64_t i = int64_t(blockIdx.x) * kTile + threadIdx.x;
+    if (i < n && g_x(i) < 0.0f) {
+        g_y(i) = 0.0f;
+    }
+}
+
+extern "C" cudaError_t launch(const float *x, float *y, Dims dims, void *workspace,
+                              cudaStream_t stream) {
+    relu_kernel<<<unsigned((dims.n + kTile - 1) / kTile), kTile, 0, stream>>>(x, y, dims.n);
+    return cudaGetLastError();
+}
