@@ -47,8 +47,10 @@ __global__ __launch_bounds__(kThreads) void gemm_kernel(__grid_constant__ const 
                                  group_modes<0, 2>(g_a));
     auto parts_b = tma_partition(tma_b, Int<0>{}, Layout<_1>{}, group_modes<0, 2>(s_b),
                                  group_modes<0, 2>(g_b));
-    Tensor t_ga = get<0>(parts_a), t_sa = get<1>(parts_a);
-    Tensor t_gb = get<0>(parts_b), t_sb = get<1>(parts_b);
+    Tensor t_ga = get<0>(parts_a);
+    Tensor t_sa = get<1>(parts_a);
+    Tensor t_gb = get<0>(parts_b);
+    Tensor t_sb = get<1>(parts_b);
     constexpr int kStageBytes = sizeof(Element) * (kTileM + kTileN) * kTileK;
 
     bool leader = threadIdx.x == 0;

@@ -16,7 +16,7 @@
 #include <string.h>
 
 #define MAX_KERNELS 64
-#define MAX_NAME_BYTES 300
+#define MAX_NAME_BYTES 160
 
 /* The number before `unit` in a line such as "0 bytes stack frame, 8 bytes spill stores". */
 static int number_before(const char *line, const char *line_end, const char *unit) {

@@ -14,6 +14,7 @@
  */
 #include "build/nvcc.h"
 
+#include "build/ptx_lines.h"
 #include "build/toolchain.h"
 #include <errno.h>
 #include <pthread.h>
@@ -132,7 +133,10 @@ static StepEnd run_command(Pass *pass, const char *const *argv, const char *cons
     if (!process_run(pass->arena, &options, &result, &pass->err))
         return atomic_load(&pass->stop) ? STEP_STOPPED : STEP_BROKEN;
     buf_append(&pass->log, result.out, result.out_bytes);
-    buf_append(&pass->log, result.err, result.err_bytes);
+    if (result.exit_code != 0 && strcmp(program, "ptxas") == 0)
+        buf_puts(&pass->log, ptx_explain_errors(pass->arena, result.err, pass->plan->ptx));
+    else
+        buf_append(&pass->log, result.err, result.err_bytes);
     log_debug("build: %s took %.3f s", program, result.seconds);
     StepEnd end = judge_step(pass->job, program, &result, &pass->err);
     if (end == STEP_CRASHED)

@@ -156,6 +156,29 @@ static bool gcc_place(Line line, Head *head, Line *rest) {
     return false;
 }
 
+/* "ptxas kernel.ptx, line 50 (kernel.cu:6); error   : …", the place as ptx_lines.c added it. */
+static Head ptxas_head(Line line) {
+    static const struct {
+        const char *word;
+        HeadKind kind;
+    } kWords[] = {{"; error   : ", HEAD_ERROR},
+                  {"; fatal   : ", HEAD_ERROR},
+                  {"; warning : ", HEAD_WARNING}};
+    Head head = {.kind = HEAD_NONE};
+    for (size_t i = 0; starts(line, "ptxas ") && i < COUNT_OF(kWords); i++) {
+        const char *at = find(line, kWords[i].word);
+        if (!at) continue;
+        head.kind = kWords[i].kind;
+        head.message = from(line, at + strlen(kWords[i].word));
+        const char *place = find(line, " (" KERNEL_FILE ":");
+        const char *digits = place ? place + strlen(" (" KERNEL_FILE ":") : NULL;
+        if (place && place < at && read_number(&digits, at, &head.line))
+            head.file = (Line){KERNEL_FILE, strlen(KERNEL_FILE)};
+        break;
+    }
+    return head;
+}
+
 static Head tool_head(Line line) {
     static const struct {
         const char *prefix;
@@ -175,11 +198,9 @@ static Head tool_head(Line line) {
             if (text_ends_with(kTools[i].prefix, "(C")) prefix -= 2;
             return (Head){.kind = kTools[i].kind, .message = from(line, line.text + prefix)};
         }
+    Head ptxas = ptxas_head(line);
+    if (ptxas.kind != HEAD_NONE) return ptxas;
     const char *at;
-    if (starts(line, "ptxas ") && (at = find(line, "; error   : ")))
-        return (Head){.kind = HEAD_ERROR, .message = from(line, at + strlen("; error   : "))};
-    if (starts(line, "ptxas ") && (at = find(line, "; fatal   : ")))
-        return (Head){.kind = HEAD_ERROR, .message = from(line, at + strlen("; fatal   : "))};
     if (find(line, "undefined reference to ") || find(line, "multiple definition of ")) {
         at = find(line, "undefined reference to ");
         if (!at) at = find(line, "multiple definition of ");
