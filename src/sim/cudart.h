@@ -166,6 +166,8 @@ bool operation_clone(Operation *out, const Operation *in);
 cudaError_t launch_prepare(KernelLaunch *launch, const void *handle, dim3 grid, dim3 block,
                            void **arguments, size_t shared, bool cooperative);
 void launch_run(const KernelLaunch *launch);
+/* The next kernel begins a new set of counters: the program has waited. */
+void launch_counters_renew(void);
 void copy_run(const Copy *copy);
 void fill_run(const Fill2D *fill);
 void event_mark(Event *event);

@@ -148,6 +148,16 @@ SIM_EXPORT cudaError_t cudaStreamGetCaptureInfo_v2(void *stream, cudaStreamCaptu
     return capture_info(stream, status, id, graph, tips, tip_count);
 }
 SIM_ALIAS(cudaStreamGetCaptureInfo_v2_ptsz, cudaStreamGetCaptureInfo_v2);
+
+SIM_EXPORT cudaError_t cudaStreamGetCaptureInfo_v3(void *stream, cudaStreamCaptureStatus *status,
+                                                   unsigned long long *id, void **graph,
+                                                   void *const **tips,
+                                                   const cudaGraphEdgeData **edges,
+                                                   size_t *tip_count) {
+    if (edges) *edges = NULL;
+    return capture_info(stream, status, id, graph, tips, tip_count);
+}
+SIM_ALIAS(cudaStreamGetCaptureInfo_v3_ptsz, cudaStreamGetCaptureInfo_v3);
 #else
 SIM_EXPORT cudaError_t cudaStreamGetCaptureInfo(void *stream, cudaStreamCaptureStatus *status,
                                                 unsigned long long *id, void **graph,

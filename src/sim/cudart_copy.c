@@ -24,7 +24,7 @@ static uint64_t extent_bytes(size_t width, size_t height, size_t depth, size_t p
 typedef enum { SIDE_DEVICE, SIDE_HOST, SIDE_ANY } Side;
 
 /* An address that a copy may touch for `bytes`: inside one allocation, or, where the host's own
- * memory is meant, anywhere that the simulator does not keep to itself. */
+ * memory is meant, anywhere that is mapped and that the simulator does not keep to itself. */
 static bool side_valid(uint64_t address, uint64_t bytes, Side side) {
     bool valid;
     if (!address || !bytes) return false;
@@ -33,7 +33,8 @@ static bool side_valid(uint64_t address, uint64_t bytes, Side side) {
     if (a)
         valid = bytes <= a->bytes - (address - a->base);
     else
-        valid = side != SIDE_DEVICE && !memory_is_reserved(address) && address + bytes > address;
+        valid =
+            side != SIDE_DEVICE && !memory_is_reserved(address) && memory_is_mapped(address, bytes);
     memory_leave();
     return valid;
 }

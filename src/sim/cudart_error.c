@@ -30,6 +30,7 @@ cudaError_t error_sticky(void) {
 }
 
 cudaError_t error_synchronize(void) {
+    launch_counters_renew();
     atomic_store(&told, atomic_load(&raised));
     return error_sticky();
 }

@@ -7,6 +7,7 @@
  */
 #include "sim/cudart.h"
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -86,8 +87,15 @@ static cudaError_t check_resources(const Function *function, dim3 grid, dim3 blo
 /* ---- running
  * ------------------------------------------------------------------------------------- */
 
-/* One kernel at a time, each over all cores; counters are those of one launch. */
+/* One kernel at a time, each over all cores. */
 static pthread_mutex_t launch_lock = PTHREAD_MUTEX_INITIALIZER;
+
+/* A program may launch several kernels before it waits: their counters belong together. */
+static atomic_bool counters_are_old;
+
+void launch_counters_renew(void) {
+    atomic_store(&counters_are_old, true);
+}
 
 static cudaError_t error_of_status(ExecStatus status) {
     switch (status) {
@@ -127,6 +135,7 @@ void launch_run(const KernelLaunch *kernel) {
         .options = &options,
     };
     pthread_mutex_lock(&launch_lock);
+    if (atomic_exchange(&counters_are_old, false)) counters_begin();
     memory_enter();
     ExecStatus status = exec_launch(kernel->function->kernel, &launch);
     memory_leave();

@@ -106,6 +106,7 @@ SIM_EXPORT cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total) {
 SIM_EXPORT cudaError_t cudaHostRegister(void *host, size_t bytes, unsigned flags) {
     RETURN_IF_LOST();
     if (!host || !bytes || flags & ~15u) return error_set(cudaErrorInvalidValue);
+    if (!memory_is_mapped((uint64_t)host, bytes)) return error_set(cudaErrorInvalidValue);
     return memory_register(host, bytes) ? cudaSuccess
                                         : error_set(cudaErrorHostMemoryAlreadyRegistered);
 }
@@ -283,6 +284,12 @@ SIM_ALIAS(cudaMemPrefetchAsync_v2_ptsz, cudaMemPrefetchAsync_v2);
 
 SIM_EXPORT cudaError_t cudaMemAdvise(const void *pointer, size_t bytes, int advice, int device) {
     (void)advice, (void)device;
+    return managed_hint(pointer, bytes);
+}
+
+SIM_EXPORT cudaError_t cudaMemAdvise_v2(const void *pointer, size_t bytes, int advice,
+                                        cudaMemLocation location) {
+    (void)advice, (void)location;
     return managed_hint(pointer, bytes);
 }
 #else

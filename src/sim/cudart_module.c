@@ -354,7 +354,7 @@ static size_t image_bytes(const uint8_t *image) {
         uint64_t bytes;
         memcpy(&header, image + 6, sizeof header);
         memcpy(&bytes, image + 8, sizeof bytes);
-        return header + bytes;
+        return bytes > WIRE_MAX_PAYLOAD ? SIZE_MAX : header + bytes;
     }
     return memcmp(image, "\177ELF", 4) ? strlen((const char *)image) : 4;
 }

@@ -181,6 +181,21 @@ REFUSED(cudaStreamGetAttribute_ptsz)
 REFUSED(cudaStreamUpdateCaptureDependencies_ptsz)
 REFUSED(cudaWaitExternalSemaphoresAsync_ptsz)
 
+#ifdef CUDART_12
+REFUSED(cudaGraphAddNode_v2)
+REFUSED(cudaGraphGetEdges_v2)
+REFUSED(cudaGraphNodeGetDependencies_v2)
+REFUSED(cudaGraphNodeGetDependentNodes_v2)
+REFUSED(cudaGraphRemoveDependencies_v2)
+REFUSED(cudaLaunchCooperativeKernelMultiDevice)
+REFUSED(cudaSignalExternalSemaphoresAsync_v2)
+REFUSED(cudaSignalExternalSemaphoresAsync_v2_ptsz)
+REFUSED(cudaStreamUpdateCaptureDependencies_v2)
+REFUSED(cudaStreamUpdateCaptureDependencies_v2_ptsz)
+REFUSED(cudaWaitExternalSemaphoresAsync_v2)
+REFUSED(cudaWaitExternalSemaphoresAsync_v2_ptsz)
+#endif
+
 SIM_EXPORT cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned flags) {
     (void)peer, (void)flags;
     return error_set(cudaErrorInvalidDevice); // there is no other device

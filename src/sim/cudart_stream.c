@@ -306,6 +306,10 @@ SIM_EXPORT cudaError_t cudaDeviceSynchronize(void) {
     return refused ? error_set(refused) : error_synchronize();
 }
 
+#ifdef CUDART_12
+SIM_ALIAS(cudaThreadSynchronize, cudaDeviceSynchronize);
+#endif
+
 SIM_EXPORT cudaError_t cudaStreamGetPriority(void *handle, int *priority) {
     RETURN_IF_LOST();
     Stream *stream = stream_find(handle);

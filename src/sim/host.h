@@ -53,6 +53,8 @@ void memory_enter(void);
 void memory_leave(void);
 /* True for addresses that no host object can have, whether allocated now or not. */
 bool memory_is_reserved(uint64_t address);
+/* False if a page of the range is not mapped at all: nobody's pointer. */
+bool memory_is_mapped(uint64_t address, uint64_t bytes);
 /* Copies the marks of [source, source + bytes) along with the bytes. */
 void memory_copy_marks(uint64_t target, uint64_t source, uint64_t bytes);
 /* From now on all of it counts as initialised: the host writes to it. */

@@ -10,6 +10,7 @@
  * allocations) is kept until nobody is between memory_enter and memory_leave.
  */
 #include "sim/host.h"
+#include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -338,9 +339,22 @@ bool memory_free(void *pointer) {
     return block_free(pointer, false);
 }
 
+bool memory_is_mapped(uint64_t address, uint64_t bytes) {
+    unsigned char resident[1024];
+    uint64_t end = address + bytes;
+    if (!address || end < address) return false;
+    for (uint64_t page = address / PAGE_BYTES * PAGE_BYTES; page < end;) {
+        uint64_t step = sizeof resident * PAGE_BYTES;
+        if (step > end - page) step = end - page;
+        if (mincore((void *)page, step, resident) != 0 && errno == ENOMEM) return false;
+        page += step;
+    }
+    return true;
+}
+
 bool memory_register(void *host, size_t bytes) {
     uint64_t base = (uint64_t)host;
-    if (!host || !bytes || base + bytes < base) return false;
+    if (!bytes || !memory_is_mapped(base, bytes)) return false;
     Block *block = calloc(1, sizeof *block);
     if (!block) return false;
     block->kind = MEMORY_REGISTERED;
@@ -426,17 +440,19 @@ void memory_copy_marks(uint64_t target, uint64_t source, uint64_t bytes) {
     if (count > to->bytes - out) count = to->bytes - out;
     if (count > from->bytes - in) count = from->bytes - in;
     uint64_t done = 0;
-    if (out % 8 == in % 8) {
-        while (done < count && (out + done) % 8) {
-            mark_range(to->initialized, out + done, out + done + 1,
-                       bit(from->initialized, in + done));
-            done++;
-        }
-        uint64_t whole = (count - done) / 8;
-        memmove(to->initialized + (out + done) / 8, from->initialized + (in + done) / 8, whole);
-        done += whole * 8;
+    for (; done < count && (out + done) % 8; done++)
+        mark_range(to->initialized, out + done, out + done + 1, bit(from->initialized, in + done));
+    uint8_t *target_byte = to->initialized + (out + done) / 8;
+    const uint8_t *source_byte = from->initialized + (in + done) / 8;
+    uint64_t whole = (count - done) / 8, shift = (in + done) % 8;
+    if (!shift) {
+        memmove(target_byte, source_byte, whole);
+    } else { // the array has room behind it, so reading one byte further is harmless
+        for (uint64_t i = 0; i < whole; i++)
+            target_byte[i] =
+                (uint8_t)(source_byte[i] >> shift | (unsigned)source_byte[i + 1] << (8 - shift));
     }
-    for (; done < count; done++)
+    for (done += whole * 8; done < count; done++)
         mark_range(to->initialized, out + done, out + done + 1, bit(from->initialized, in + done));
     memory_leave();
 }

@@ -101,7 +101,7 @@ static int compare_reports(const void *a, const void *b) {
 size_t sim_take_reports(SimReport *reports, size_t capacity) {
     pthread_mutex_lock(&store.lock);
     size_t count = store.count;
-    if (capacity && reports) {
+    if (count && capacity && reports) {
         qsort(store.reports, count, sizeof *store.reports, compare_reports);
         for (size_t i = 0; i < count; i++) {
             if (i < capacity) reports[i] = *store.reports[i];
@@ -163,7 +163,7 @@ static int compare_counters(const void *a, const void *b) {
 size_t sim_take_counters(SimCounter *counters, size_t capacity) {
     pthread_mutex_lock(&store.lock);
     size_t count = store.counter_count;
-    if (capacity && counters) {
+    if (count && capacity && counters) {
         qsort(store.counters, count, sizeof *store.counters, compare_counters);
         memcpy(counters, store.counters, (count < capacity ? count : capacity) * sizeof *counters);
         store.counter_count = 0;

@@ -28,6 +28,16 @@ prints() {
 }
 
 data=$root/tests/data/sim
+
+# The simulator's own declarations are the toolkit's.
+cp "$data/abi.c" abi.cu
+compile abi.cu toolkit
+gcc -DSIM -I"$root/src" -o ours "$data/abi.c" || fail "abi.c does not compile"
+expect 0 ./toolkit
+cp .out toolkit.txt
+expect 0 ./ours
+prints toolkit.txt
+
 compile "$data/host_api.cu" host_api --no-compress
 for part in api illegal misaligned assert trap; do
     expect 0 ./host_api "$part"
