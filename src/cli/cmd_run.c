@@ -69,7 +69,7 @@ static Json *run_json(const Session *session, const Settings *settings, const Ru
     json_object_set_new(json, "best",
                         result->best_path ? json_string(result->best_path) : json_null());
     json_object_set_new(json, "verdict",
-                        result->builds > 0 ? verdict_json(&result->verdict) : json_null());
+                        result->verdict_json ? json_deep_copy(result->verdict_json) : json_null());
     json_object_set_new(json, "replies", json_integer(result->replies));
     json_object_set_new(json, "builds", json_integer(result->builds));
     json_object_set_new(json, "edits", json_integer(result->edits));
