@@ -196,7 +196,7 @@ static double objective_of(const Verdict *verdict, const char **kind) {
     return NAN;
 }
 
-/* A pass replaces the remembered verdict of the best; anything else only the last one. */
+/* The verdict lives in an arena of its own, so that a long run does not hoard compiler logs. */
 static void remember_verdict(Run *run, Arena *arena, const Verdict *verdict) {
     if (run->last_arena != run->best_arena) arena_free(run->last_arena);
     run->last_arena = arena;

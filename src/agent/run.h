@@ -1,4 +1,4 @@
-/* run.h - private to agent/: a run with its two oracles, model and judge, made exchangeable. */
+/* run.h - private to agent/: a run whose model and judge can be exchanged, and its history. */
 #pragma once
 #include "agent/agent.h"
 

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -545,6 +546,34 @@ static void test_lost_best_file_is_written_again(void **state) {
     assert_string_equal(best(world), KERNEL("pass"));
 }
 
+/* The journal cannot grow beyond `bytes`; in a child, since the limit cannot be raised again. */
+static int play_on_full_disk(World *world, rlim_t bytes) {
+    pid_t child = fork();
+    if (child == 0) {
+        signal(SIGXFSZ, SIG_IGN);
+        struct rlimit limit = {.rlim_cur = bytes, .rlim_max = bytes};
+        if (setrlimit(RLIMIT_FSIZE, &limit) != 0) _exit(9);
+        bool good = run(world, false);
+        bool clear = world->err.kind == ERROR_HARNESS && strstr(world->err.message, "no room");
+        _exit(good ? 0 : clear ? 1 : 2);
+    }
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    return WEXITSTATUS(status);
+}
+
+static void test_nothing_is_asked_that_could_not_be_written_down(void **state) {
+    World *world = *state;
+    world->script = kRepair;
+    world->script_count = COUNT_OF(kRepair);
+    assert_int_equal(play_on_full_disk(world, 48 << 10), 1); // no room for the prompt
+    assert_int_equal(world->counters->asked, 0);
+    assert_true(run(world, true)); // room again
+    assert_true(world->result.passed);
+    assert_int_equal(world->counters->asked, 4);
+}
+
 /* ---- replay ------------------------------------------------------------------------------ */
 
 typedef struct {
@@ -616,6 +645,7 @@ int main(void) {
         TEST(test_kill_at_every_second_event_still_ends_the_same),
         TEST(test_kill_during_build_resumes_without_second_call),
         TEST(test_lost_best_file_is_written_again),
+        TEST(test_nothing_is_asked_that_could_not_be_written_down),
         TEST(test_replayed_run_tells_the_same_story),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
