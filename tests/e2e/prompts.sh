@@ -8,8 +8,8 @@ scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 
 nvcc=
-for candidate in "${CUDA_HOME:-/nonexistent}/bin/nvcc" "$(command -v nvcc)" \
-    /usr/local/cuda/bin/nvcc "$root"/.cache/*/bin/nvcc; do
+for candidate in "${CUDA_HOME:-/nonexistent}/bin/nvcc" "$root/.cache/cuda/bin/nvcc" \
+    "$(command -v nvcc)" /usr/local/cuda/bin/nvcc; do
     [ -x "$candidate" ] && nvcc=$candidate && break
 done
 cutlass=${CUTLASS_PATH:-$root/.cache/cutlass/include}
