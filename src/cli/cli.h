@@ -27,6 +27,8 @@ typedef enum {
     OPTION_MAX_EDITS,
     OPTION_SEEDS,
     OPTION_SEED,
+    OPTION_TIMEOUT,
+    OPTION_REFERENCE_TIMEOUT,
     OPTION_QUICK,
     OPTION_JSON,
     OPTION_QUIET,
@@ -40,8 +42,8 @@ typedef enum {
 typedef struct {
     const char *operands[MAX_OPERANDS];
     int operand_count;
-    const char *model, *device, *arch, *state_dir, *start, *hint; // NULL: not given
-    int64_t max_rounds, max_edits, seeds, seed;                   // -1: not given
+    const char *model, *device, *arch, *state_dir, *start, *hint;               // NULL: not given
+    int64_t max_rounds, max_edits, seeds, seed, timeout_s, reference_timeout_s; // -1: not given
     bool quick, json, quiet, verbose, help;
 } Options;
 
@@ -77,6 +79,7 @@ bool command_tasks(Arena *, const Options *, Cancel *, int *exit_code, Error *);
 typedef struct {
     Installation installation;
     DeviceSpec device;
+    bool device_asked; // for by the user
     Toolchain toolchain;
     Task task;
     Judge *judge;
@@ -89,12 +92,12 @@ bool task_find(Arena *arena, const Installation *installation, const char *name,
 /* RUN as users write it: a run's directory, its run.db, or its name below the state directory. */
 bool run_find(Arena *arena, const Options *options, const char *name, char **directory, Error *err);
 
-/* Finds companions, task, device and compiler. `device` and `arch` may be NULL. The reporter is
- * there afterwards; the judge is opened apart, so that what is waited for can be said first. */
+/* Finds companions, task and device; `device` may be NULL. The reporter is there afterwards. */
 bool workplace_find(Arena *arena, const Options *options, const char *task, const char *device,
-                    const char *arch, Workplace *place, Error *err);
-bool workplace_open_judge(Arena *arena, const Options *options, Cancel *cancel, Workplace *place,
-                          Error *err);
+                    Workplace *place, Error *err);
+/* Finds the compiler (`arch` may be NULL), says where kernels will be judged, opens the judge. */
+bool workplace_open_judge(Arena *arena, const Options *options, const char *arch, Cancel *cancel,
+                          Workplace *place, Error *err);
 void workplace_close(Workplace *place); // safe after a failure of the above
 /* Where kernels are judged, as --json tells it: docs/schema/check.json. */
 Json *workplace_json(const Workplace *place);

@@ -31,8 +31,7 @@ static void limits_from_options(const Options *options, LoopLimits *limits) {
 static bool open_session(Arena *arena, const Options *options, Cancel *cancel,
                          const Settings *settings, Session *session, Error *err) {
     Workplace *place = &session->place;
-    if (!workplace_find(arena, options, settings->task, settings->device, settings->arch, place,
-                        err)) {
+    if (!workplace_find(arena, options, settings->task, settings->device, place, err)) {
         return false;
     }
     ModelOptions asking = {
@@ -41,7 +40,7 @@ static bool open_session(Arena *arena, const Options *options, Cancel *cancel,
         .progress_context = place->reporter,
     };
     return model_open(arena, settings->model, &asking, &session->model, err) &&
-           workplace_open_judge(arena, options, cancel, place, err);
+           workplace_open_judge(arena, options, settings->arch, cancel, place, err);
 }
 
 /* cutegen-runs/<task>-<utc>-<hex>, made. */

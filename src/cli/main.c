@@ -18,8 +18,8 @@ const Command commands[] = {
      ACCEPTS(OPTION_MODEL) | ACCEPTS(OPTION_DEVICE) | ACCEPTS(OPTION_ARCH) |
          ACCEPTS(OPTION_STATE_DIR) | ACCEPTS(OPTION_START) | ACCEPTS(OPTION_HINT) |
          ACCEPTS(OPTION_MAX_ROUNDS) | ACCEPTS(OPTION_MAX_EDITS) | ACCEPTS(OPTION_SEEDS) |
-         ACCEPTS(OPTION_JSON) | ACCEPTS(OPTION_QUIET) | ACCEPTS(OPTION_VERBOSE) |
-         ACCEPTS(OPTION_HELP),
+         ACCEPTS(OPTION_TIMEOUT) | ACCEPTS(OPTION_REFERENCE_TIMEOUT) | ACCEPTS(OPTION_JSON) |
+         ACCEPTS(OPTION_QUIET) | ACCEPTS(OPTION_VERBOSE) | ACCEPTS(OPTION_HELP),
      "let a model write a kernel for a task, and judge and repair it",
      "Asks the model for a draft, builds and judges it, and has it repaired by small\n"
      "edits until it passes. TASK is a task.yaml, a directory that holds one, or the\n"
@@ -41,8 +41,9 @@ const Command commands[] = {
      command_run},
     {"resume", "RUN", 1, 1,
      ACCEPTS(OPTION_MODEL) | ACCEPTS(OPTION_STATE_DIR) | ACCEPTS(OPTION_MAX_ROUNDS) |
-         ACCEPTS(OPTION_MAX_EDITS) | ACCEPTS(OPTION_JSON) | ACCEPTS(OPTION_QUIET) |
-         ACCEPTS(OPTION_VERBOSE) | ACCEPTS(OPTION_HELP),
+         ACCEPTS(OPTION_MAX_EDITS) | ACCEPTS(OPTION_TIMEOUT) | ACCEPTS(OPTION_REFERENCE_TIMEOUT) |
+         ACCEPTS(OPTION_JSON) | ACCEPTS(OPTION_QUIET) | ACCEPTS(OPTION_VERBOSE) |
+         ACCEPTS(OPTION_HELP),
      "go on with a run where it was stopped or killed",
      "Goes on at the very step where the record ends; a model's reply that had arrived\n"
      "is not asked for again. RUN is a run's directory, or its name below\n"
@@ -54,7 +55,8 @@ const Command commands[] = {
      "  cutegen resume relu-20260131-123456-1a2b3c --max-edits 10\n",
      command_resume},
     {"check", "TASK KERNEL.cu", 2, 2,
-     ACCEPTS(OPTION_DEVICE) | ACCEPTS(OPTION_ARCH) | ACCEPTS(OPTION_SEEDS) | ACCEPTS(OPTION_SEED) |
+     ACCEPTS(OPTION_DEVICE) | ACCEPTS(OPTION_ARCH) | ACCEPTS(OPTION_SEEDS) |
+         ACCEPTS(OPTION_TIMEOUT) | ACCEPTS(OPTION_REFERENCE_TIMEOUT) | ACCEPTS(OPTION_SEED) |
          ACCEPTS(OPTION_QUICK) | ACCEPTS(OPTION_JSON) | ACCEPTS(OPTION_QUIET) |
          ACCEPTS(OPTION_VERBOSE) | ACCEPTS(OPTION_HELP),
      "judge one kernel, without any model",

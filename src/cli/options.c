@@ -23,9 +23,9 @@ typedef struct {
 #define FIELD(field) offsetof(Options, field)
 static const OptionRow option_table[OPTION_COUNT] = {
     [OPTION_MODEL] = {"model", 'm', VALUE_TEXT, "SPEC", FIELD(model), 0, 0,
-                      "who writes kernels: manual:DIR, exec:CMD or replay:FILE"},
+                      "who writes: manual:DIR, exec:CMD or replay:FILE"},
     [OPTION_DEVICE] = {"device", 'd', VALUE_TEXT, "DEVICE", FIELD(device), 0, 0,
-                       "sim (default) or cuda[:N], each also as 'DEVICE via CMD'"},
+                       "sim (default) or cuda[:N]; also 'DEVICE via CMD'"},
     [OPTION_ARCH] = {"arch", 0, VALUE_TEXT, "ARCH", FIELD(arch), 0, 0,
                      "sm_80, sm_86, sm_89 or sm_90a (default sm_90a)"},
     [OPTION_STATE_DIR] = {"state-dir", 0, VALUE_TEXT, "DIR", FIELD(state_dir), 0, 0,
@@ -41,7 +41,12 @@ static const OptionRow option_table[OPTION_COUNT] = {
     [OPTION_SEEDS] = {"seeds", 0, VALUE_NUMBER, "N", FIELD(seeds), 1, 1000,
                       "sets of random inputs per shape (default 3)"},
     [OPTION_SEED] = {"seed", 0, VALUE_NUMBER, "N", FIELD(seed), 1, (1ll << 48) - 1,
-                     "where those begin, to repeat a verdict (default random)"},
+                     "where those begin, to repeat a verdict"},
+    [OPTION_TIMEOUT] = {"timeout", 0, VALUE_NUMBER, "S", FIELD(timeout_s), 1, 86400,
+                        "seconds one launch may take (default 60 simulated)"},
+    [OPTION_REFERENCE_TIMEOUT] = {"reference-timeout", 0, VALUE_NUMBER, "S",
+                                  FIELD(reference_timeout_s), 1, 86400,
+                                  "seconds the reference may take (default 300)"},
     [OPTION_QUICK] = {"quick", 0, VALUE_NONE, NULL, FIELD(quick), 0, 0,
                       "judge the small check shapes alone"},
     [OPTION_JSON] = {"json", 0, VALUE_NONE, NULL, FIELD(json), 0, 0,
@@ -114,7 +119,12 @@ static bool add_operand(const Command *command, const char *word, Options *optio
 
 bool options_parse(Arena *arena, const Command *command, int argc, char **argv, Options *options,
                    Error *err) {
-    *options = (Options){.max_rounds = -1, .max_edits = -1, .seeds = -1, .seed = -1};
+    *options = (Options){.max_rounds = -1,
+                         .max_edits = -1,
+                         .seeds = -1,
+                         .seed = -1,
+                         .timeout_s = -1,
+                         .reference_timeout_s = -1};
     bool only_operands = false;
     for (int i = 0; i < argc; i++) {
         const char *word = argv[i];
@@ -196,9 +206,9 @@ void print_command_help(FILE *out, const Command *command) {
         snprintf(name, sizeof name, "--%s%s%s", row->name, row->argument ? " " : "",
                  row->argument ? row->argument : "");
         if (row->letter) {
-            fprintf(out, "  -%c, %-17s %s\n", row->letter, name, row->help);
+            fprintf(out, "  -%c, %-21s %s\n", row->letter, name, row->help);
         } else {
-            fprintf(out, "      %-17s %s\n", name, row->help);
+            fprintf(out, "      %-21s %s\n", name, row->help);
         }
     }
 }

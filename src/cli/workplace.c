@@ -63,48 +63,51 @@ bool run_find(Arena *arena, const Options *options, const char *name, char **dir
     return error_input(err, "no run '%s', neither as a directory nor in %s", name, state_dir);
 }
 
-static const char *device_phrase(Arena *arena, const Workplace *place, bool asked) {
-    const DeviceSpec *device = &place->device;
-    const char *via = device->via ? arena_printf(arena, " via %s", device->via) : "";
-    if (device->simulated) {
-        return arena_printf(arena, "simulated %s%s%s", place->toolchain.arch, via,
-                            asked ? "" : " (no GPU asked for)");
-    }
-    return arena_printf(arena, "cuda:%d as %s%s", device->index, place->toolchain.arch, via);
-}
-
-static void announce(Arena *arena, const Workplace *place, bool device_asked) {
-    int version = place->toolchain.version;
-    reporter_line(place->reporter, arena_printf(arena, "%s; builds use nvcc %d.%d",
-                                                device_phrase(arena, place, device_asked),
-                                                version / 1000, version % 1000 / 10));
-    reporter_line(place->reporter,
-                  "sandbox: own process group, rlimits, scrubbed environment; no file-system or "
-                  "network isolation yet");
-}
-
 bool workplace_find(Arena *arena, const Options *options, const char *task, const char *device,
-                    const char *arch, Workplace *place, Error *err) {
-    *place = (Workplace){0};
+                    Workplace *place, Error *err) {
+    *place = (Workplace){.device_asked = device != NULL};
     if (!installation_find(arena, &place->installation, err) ||
         !task_find(arena, &place->installation, task, &place->task, err) ||
-        !device_parse(arena, device ? device : "sim", &place->device, err) ||
-        !toolchain_find(arena, arch, &place->toolchain, err)) {
+        !device_parse(arena, device ? device : "sim", &place->device, err)) {
         return false;
     }
     ReportOptions report = report_options(options->json ? stderr : stdout);
     report.quiet = options->quiet;
     report.verbose = options->verbose;
     place->reporter = reporter_new(&report);
-    announce(arena, place, device != NULL);
     return true;
 }
 
-bool workplace_open_judge(Arena *arena, const Options *options, Cancel *cancel, Workplace *place,
-                          Error *err) {
+static const char *device_phrase(Arena *arena, const Workplace *place) {
+    const DeviceSpec *device = &place->device;
+    const char *via = device->via ? arena_printf(arena, " via %s", device->via) : "";
+    if (device->simulated) {
+        return arena_printf(arena, "simulated %s%s%s", place->toolchain.arch, via,
+                            place->device_asked ? "" : " (no GPU asked for)");
+    }
+    return arena_printf(arena, "cuda:%d as %s%s", device->index, place->toolchain.arch, via);
+}
+
+static void announce(Arena *arena, const Workplace *place) {
+    int version = place->toolchain.version;
+    reporter_line(place->reporter,
+                  arena_printf(arena, "%s; builds use nvcc %d.%d", device_phrase(arena, place),
+                               version / 1000, version % 1000 / 10));
+    reporter_line(place->reporter,
+                  "sandbox: own process group, rlimits, scrubbed environment; no file-system or "
+                  "network isolation yet");
+}
+
+bool workplace_open_judge(Arena *arena, const Options *options, const char *arch, Cancel *cancel,
+                          Workplace *place, Error *err) {
+    if (!toolchain_find(arena, arch, &place->toolchain, err)) return false;
+    announce(arena, place);
     JudgeOptions judging = {
         .seeds = options->seeds > 0 ? (int)options->seeds : 0,
         .first_seed = options->seed > 0 ? (uint64_t)options->seed : 0,
+        .call_timeout_s = options->timeout_s > 0 ? (double)options->timeout_s : 0,
+        .reference_timeout_s =
+            options->reference_timeout_s > 0 ? (double)options->reference_timeout_s : 0,
         .quick = options->quick,
         .cancel = cancel,
         .progress = reporter_progress,
