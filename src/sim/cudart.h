@@ -79,6 +79,7 @@ typedef struct Function {
     char *name;            // mangled
     bool resolved;         // what follows is known
     cudaError_t problem;   // why it cannot run
+    char message[512];     // … in words, where the simulator is the reason
     PtxKernel *kernel;
     CubinFigures figures; // registers 0: unknown
     uint32_t static_shared, max_threads, local_bytes;

@@ -66,18 +66,17 @@ static void module_load(Module *module) {
 
 static void function_load(Function *function) {
     Module *module = function->module;
-    char message[512] = "";
     function->resolved = true;
     module_load(module);
-    if (module->problem) {
-        function->problem = module->problem;
-        report_unsupported(function->name, module->message);
+    function->problem = module->problem;
+    if (function->problem) {
+        memcpy(function->message, module->message, sizeof function->message);
         return;
     }
-    function->kernel = ptx_kernel(module->ptx, function->name, message);
+    function->kernel = ptx_kernel(module->ptx, function->name, function->message);
     if (!function->kernel) {
-        function->problem = message[0] ? cudaErrorNotSupported : cudaErrorInvalidDeviceFunction;
-        if (message[0]) report_unsupported(function->name, message);
+        function->problem =
+            function->message[0] ? cudaErrorNotSupported : cudaErrorInvalidDeviceFunction;
         return;
     }
     if (module->cubin)
@@ -102,10 +101,8 @@ cudaError_t function_resolve(const void *handle, Function **function) {
     Function *found = handle_find(handle, HANDLE_FUNCTION);
     if (!found) return UNKNOWN_FUNCTION;
     pthread_mutex_lock(&module_lock);
-    if (!found->resolved)
-        function_load(found);
-    else if (found->problem == cudaErrorNotSupported)
-        report_unsupported(found->name, "cannot be executed, as reported at its first launch");
+    if (!found->resolved) function_load(found);
+    if (found->message[0]) report_unsupported(found->name, found->message);
     pthread_mutex_unlock(&module_lock);
     *function = found;
     return found->problem;

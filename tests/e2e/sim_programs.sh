@@ -12,13 +12,14 @@ if nm -D "$simulator/libcudart.so.13" | grep -q __asan_init; then
     export LD_PRELOAD ASAN_OPTIONS=detect_leaks=0
 fi
 
-# compile SOURCE PROGRAM FLAGS…: PTX for sm_90a, uncompressed, beside machine code
+# compile SOURCE PROGRAM FLAGS…: PTX for sm_90a beside machine code
+major=13
 compile() {
     local source=$1 program=$2
     shift 2
     last="nvcc $source"
     env -u LD_PRELOAD "$nvcc" -gencode "arch=compute_90a,code=[compute_90a,sm_90a]" -lineinfo \
-        -cudart none "$@" -o "$program" "$source" "$simulator/libcudart.so.13" \
+        -cudart none "$@" -o "$program" "$source" -Xlinker "$simulator/libcudart.so.$major" \
         >.out 2>.err || fail "nvcc failed"
 }
 
@@ -62,6 +63,10 @@ out_says cudaErrorNoKernelImageForDevice
 compile small.cu plain --no-compress
 expect 0 ./plain
 printf 'cudaSuccess\ncudaSuccess\n' >ok
+prints ok
+major=12
+compile small.cu plain_12 --no-compress
+expect 0 ./plain_12
 prints ok
 expect 0 env CUTEGEN_SIM_ARCH=sm_80 ./plain
 out_says cudaErrorNoKernelImageForDevice
