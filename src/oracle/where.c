@@ -5,8 +5,8 @@
  * its indices, a range, or a repeating pattern (columns 8..15 of every 32), and a few that are
  * not boxes: ragged edges of two axes at once, a tail of the flat array, scattered whole tiles.
  *
- * A region counts when it holds 95 % of the wrong elements, when at least half of what it holds
- * is wrong (a right value may occur by chance: half of relu's output is 0), and when elements
+ * A region counts when it holds 95 % of the wrong elements, when a good part of what it
+ * holds is wrong (a right value may occur by chance: half of relu's output is 0), and when elements
  * outside are at least ten times less likely to be wrong than inside. Shares come from a sample of
  * the wrong elements, densities from probing places at random.
  */
@@ -18,7 +18,7 @@
 #include <string.h>
 
 #define PROBES 4096
-#define MIN_DENSITY 0.5
+#define MIN_DENSITY 0.35
 #define EVERYWHERE 0.95 // share of wrong elements from which on there is no "where"
 
 /* ---- chance ----------------------------------------------------------------------------- */
@@ -254,6 +254,8 @@ static bool everywhere(const Wrong *w, Where *where) {
         snprintf(where->subject, sizeof(where->subject), "the result");
     else if ((int64_t)w->wrong == elements)
         snprintf(where->subject, sizeof(where->subject), "every element");
+    else if (share > EVERYWHERE)
+        snprintf(where->subject, sizeof(where->subject), "nearly every element");
     else if (w->wrong == 1)
         snprintf(where->subject, sizeof(where->subject), "one element of %lld",
                  (long long)elements);
@@ -262,8 +264,8 @@ static bool everywhere(const Wrong *w, Where *where) {
                  (unsigned long long)w->wrong, (long long)elements);
     else
         snprintf(where->subject, sizeof(where->subject), "%.3g %% of the elements", 100 * share);
-    where->plural = elements > 1 && (int64_t)w->wrong != elements && w->wrong > 1;
-    return share > EVERYWHERE && w->wrong != (uint64_t)elements - 1;
+    where->plural = share <= EVERYWHERE && w->wrong > 1;
+    return share > EVERYWHERE;
 }
 
 /* Offsets that a 32-bit index or byte offset cannot reach. */
@@ -349,7 +351,9 @@ static bool flat_tail(const Wrong *w, const Box *all, Where *where) {
     flat.spans[0] = tight_range(w, &flat, 0);
     grow(w, &flat, 0, -1);
     int64_t first = flat.spans[0].low, tile = ragged_tile(first, elements, 65536);
-    if (tile == 0 || flat.spans[0].high != elements - 1 || !box_is_region(w, &flat)) return false;
+    bool whole_rows = first % all->extents[all->axes - 1] == 0; // better told as rows
+    if (tile == 0 || whole_rows || flat.spans[0].high != elements - 1 || !box_is_region(w, &flat))
+        return false;
     *where = (Where){.shape = MISMATCH_RAGGED_EDGE, .plural = true};
     snprintf(where->subject, sizeof(where->subject), "the last %lld of %lld elements",
              (long long)(elements - first), (long long)elements);
@@ -396,7 +400,7 @@ static bool boxes(const Wrong *w, const Box *all, Where *where) {
     if (restricted == 0) return false;
     Span s = box.spans[last];
     int64_t extent = box.extents[last], size = span_size(s, extent);
-    where->plural = restricted > 1 || size > 1;
+    where->plural = restricted > 1 || (s.period ? s.low < s.high : size > 1);
     bool is_columns = last == box.axes - 1 && w->comparison->shape->rank > 1;
     where->shape = restricted > 1 ? MISMATCH_TILES : is_columns ? MISMATCH_COLUMNS : MISMATCH_ROWS;
     if (restricted == 1 && s.period == 0 && s.high == extent - 1) {
@@ -462,11 +466,11 @@ static bool tiles(const Wrong *w, const Box *all, Where *where) {
 
 void where_wrong(const Wrong *w, Where *where) {
     *where = (Where){0};
-    if (everywhere(w, where) || w->wrong == (uint64_t)w->comparison->shape->elements) return;
+    if (everywhere(w, where)) return;
     Where found = *where;
     int64_t extents[WIRE_MAX_RANK];
     Box all = whole(w->comparison->shape, extents);
-    if (beyond_2g(w, &found) || boxes(w, &all, &found) || ragged_corner(w, &all, &found) ||
-        flat_tail(w, &all, &found) || tiles(w, &all, &found))
+    if (beyond_2g(w, &found) || flat_tail(w, &all, &found) || boxes(w, &all, &found) ||
+        ragged_corner(w, &all, &found) || tiles(w, &all, &found))
         *where = found;
 }
