@@ -1,4 +1,4 @@
-// expect: wrong text="lower precision" task=sgemm
+// expect: wrong text="precision" task=sgemm
 //
 // Multiplies with the precision of TF32 where the task asks for f32. The task's tolerance alone
 // might let it pass; the precision probe does not.

@@ -242,6 +242,7 @@ static Outcome oracle_failed(Trial *trial, PeerStatus status, const Error *why) 
     const char *reference = trial->task->reference_path;
     const char *shape = shape_text(trial);
     peer_stop(oracle);
+    const char *words = text_cleaned(trial->arena, oracle->last_words, strlen(oracle->last_words));
     switch (status) {
     case PEER_CANCELLED:
         *trial->err = *why;
@@ -260,8 +261,7 @@ static Outcome oracle_failed(Trial *trial, PeerStatus status, const Error *why) 
         }
         if (oracle->signal)
             error_input(trial->err, "%s: reference() crashed at %s: %s%s%s", reference, shape,
-                        strsignal(oracle->signal), *oracle->last_words ? "; it said: " : "",
-                        oracle->last_words);
+                        strsignal(oracle->signal), *words ? "; it said: " : "", words);
         else
             error_input(trial->err, "%s: reference() ended the process at %s with exit code %d",
                         reference, shape, oracle->exit_code);

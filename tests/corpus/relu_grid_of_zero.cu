@@ -1,4 +1,4 @@
-// expect: launch_error line=23 text="but left cudaErrorInvalidConfiguration" task=relu
+// expect: launch_error line=23 text="launch() returned cudaSuccess but left" task=relu
 //
 // Rounded down, a short input gets no block at all, and the error is dropped.
 #include "task.h"

@@ -249,7 +249,7 @@ static void test_returned_error_is_named(void **state) {
 
 static void test_swallowed_error_is_found_and_the_launch_shown(void **state) {
     expect(*state, SWALLOWED, VERDICT_LAUNCH_ERROR, LINE_LAUNCH, "cuda_error",
-           "left cudaErrorInvalidConfiguration");
+           "launch() returned cudaSuccess but left");
     assert_non_null(strstr(((World *)*state)->verdict.message, "grid (0,1,1), block (128,1,1)"));
     assert_non_null(strstr(((World *)*state)->verdict.repair, "extent of 0"));
 }
