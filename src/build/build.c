@@ -197,6 +197,17 @@ static bool keep_object(Build *build, const char *object) {
     return good;
 }
 
+/* EDG says of another launch() only that there are two of them. */
+static void explain_signature(Build *build) {
+    BuildResult *result = build->result;
+    if (!strstr(result->distilled, "function \"launch\" has \"C\" linkage")) return;
+    char *expected = task_launch_signature(build->arena, build->task);
+    size_t room = DISTILLED_MAX_BYTES - strlen("expected is\n\n");
+    if (strlen(expected) + strlen(result->distilled) > room) return;
+    result->distilled =
+        arena_printf(build->arena, "%sexpected is\n%s\n", result->distilled, expected);
+}
+
 static bool settle(Build *build, const CompileOutcome *outcome) {
     BuildResult *result = build->result;
     bool loadable = false;
@@ -204,7 +215,10 @@ static bool settle(Build *build, const CompileOutcome *outcome) {
     set_diagnosis(build, outcome->log);
     switch (outcome->status) {
     case COMPILE_FAILED:
-    case COMPILE_CRASHED: result->status = BUILD_COMPILE_ERROR; return true;
+    case COMPILE_CRASHED:
+        result->status = BUILD_COMPILE_ERROR;
+        explain_signature(build);
+        return true;
     case COMPILE_TIMEOUT:
         result->status = BUILD_TIMEOUT;
         result->distilled = arena_printf(build->arena, "the compiler did not finish " KERNEL_FILE

@@ -79,7 +79,32 @@ static int kernel_line(const Distiller *distiller, const char *name, size_t byte
     return 0;
 }
 
-/* ptxas names an entry function by its mangled name. */
+/* The line of the last use of function `name`; 0 when not found. */
+static int call_line(const Distiller *distiller, const char *name, size_t bytes) {
+    int line = 1, found = 0;
+    for (const char *c = distiller->source; *c; c++) {
+        line += *c == '\n';
+        bool starts = c == distiller->source || !(isalnum((unsigned char)c[-1]) || c[-1] == '_');
+        if (starts && strncmp(c, name, bytes) == 0 && c[bytes] == '(') found = line;
+    }
+    return found;
+}
+
+/* ptxas names functions by their mangled names, and no line. */
+static void explain_unresolved(Distiller *distiller, Record *record) {
+    static const char kUnresolved[] = "Unresolved extern function '";
+    if (!text_starts_with(record->message, kUnresolved)) return;
+    const char *at = record->message + strlen(kUnresolved);
+    const char *name = arena_string_n(distiller->scratch, at, strcspn(at, "'"));
+    demangle_names(distiller->scratch, &name, 1);
+    record->message = arena_printf(distiller->scratch, "device function %s is declared, but "
+                                   "defined nowhere", name);
+    const char *last = strrchr(name, ':');
+    last = last ? last + 1 : name;
+    int line = call_line(distiller, last, strcspn(last, "<("));
+    if (line) record->file = KERNEL_FILE, record->line = line;
+}
+
 static void explain_entry(Distiller *distiller, Record *record) {
     static const char kEntry[] = "Entry function '";
     const char *at = strstr(record->message, kEntry);
@@ -109,7 +134,7 @@ static int user_line(const Distiller *distiller, const Record *record) {
 }
 
 /* The column in the user's line. The compiler quotes the line after preprocessing, indented by
- * two; where that differs from the source, the word at the caret is looked for instead. */
+ * two; where that differs before the caret, the word at the caret is looked for instead. */
 static int user_column(const Distiller *distiller, const Record *record) {
     if (record->column > 0) return record->column;
     const char *line;
@@ -118,8 +143,8 @@ static int user_column(const Distiller *distiller, const Record *record) {
         !source_line(distiller, record->line, &line, &bytes))
         return 0;
     size_t at = (size_t)record->caret;
-    if (strlen(record->snippet) >= at && bytes == strlen(record->snippet + 2) &&
-        memcmp(record->snippet + 2, line, bytes) == 0)
+    if (strlen(record->snippet) >= at && bytes + 2 >= at &&
+        memcmp(record->snippet + 2, line, at - 2) == 0)
         return (int)at - 1;
     if (strlen(record->snippet) <= at) return 0;
     size_t word = 0;
@@ -167,6 +192,10 @@ static void frame_parts(Arena *arena, const char *what, char **name, char **with
 static char *frame_text(Arena *arena, const Context *frame, const char *where) {
     char *name, *with;
     frame_parts(arena, frame->what, &name, &with);
+    static const char kUnnamed[] = ", <unnamed>=(void *)nullptr"; // how CuTe enables overloads
+    char *unnamed = with ? strstr(with, kUnnamed) : NULL;
+    if (unnamed)
+        memmove(unnamed, unnamed + strlen(kUnnamed), strlen(unnamed + strlen(kUnnamed)) + 1);
     char *text = with ? arena_printf(arena, "in %s (%s) with %s", name, where, with)
                       : arena_printf(arena, "in %s (%s)", name, where);
     return cute_notation(arena, text, MAX_FRAME_BYTES);
@@ -363,7 +392,7 @@ static void put_all(Distiller *distiller, const Cause *causes, const Diagnostic 
         break;
     }
     if (messages > shown && shown > 0)
-        buf_printf(&distiller->distilled, "(%d more message%s, most of them consequences)\n",
+        buf_printf(&distiller->distilled, "(%d more message%s, mostly consequences)\n",
                    messages - shown, messages - shown == 1 ? "" : "s");
 }
 
@@ -379,7 +408,10 @@ Diagnosis diagnose(Arena *arena, const char *log, const char *source) {
     buf_puts(&distiller.distilled, "");
     for (const char *c = source; *c; c++) distiller.source_lines += *c == '\n' || !c[1];
     RecordList records = records_parse(distiller.scratch, clean_text(distiller.scratch, log));
-    for (int i = 0; i < records.count; i++) explain_entry(&distiller, &records.items[i]);
+    for (int i = 0; i < records.count; i++) {
+        explain_entry(&distiller, &records.items[i]);
+        explain_unresolved(&distiller, &records.items[i]);
+    }
 
     Cause *causes = arena_array_of(distiller.scratch, Cause, (size_t)records.count + 2);
     int errors = find_causes(&distiller, records, DIAGNOSTIC_ERROR, causes);

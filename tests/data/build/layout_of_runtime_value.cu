@@ -1,0 +1,15 @@
+#include "task.h"
+#include <cute/tensor.hpp>
+using namespace cute;
+
+__global__ void kernel(const float *x, float *y, int64_t rows, int64_t cols) {
+    using Smem = Layout<Shape<_128, Int<cols>>>; // <- error
+    Tensor g_x = make_tensor(make_gmem_ptr(x), Smem{});
+    y[threadIdx.x] = g_x(threadIdx.x);
+}
+
+extern "C" cudaError_t launch(const float *x, float *y, Dims dims, void *workspace,
+                              cudaStream_t stream) {
+    kernel<<<32, 128, 0, stream>>>(x, y, dims.rows, dims.cols);
+    return cudaGetLastError();
+}

@@ -1,0 +1,16 @@
+#include "task.h"
+#include <cute/tensor.hpp>
+using namespace cute;
+
+__global__ void kernel(const float *x, float *y, int64_t rows, int64_t cols) {
+    Tensor g_x = make_tensor(make_gmem_ptr(x), Layout<Shape<_128, _8>>{});
+    auto copier = make_tiled_copy(Copy_Atom<UniversalCopy<uint128_t>, float>{},
+                                  Layout<Shape<_32, _4>>{}, Layout<Shape<_1, _1>>{}); // <- error
+    y[threadIdx.x] = copier.get_slice(threadIdx.x).partition_S(g_x)(0);
+}
+
+extern "C" cudaError_t launch(const float *x, float *y, Dims dims, void *workspace,
+                              cudaStream_t stream) {
+    kernel<<<32, 128, 0, stream>>>(x, y, dims.rows, dims.cols);
+    return cudaGetLastError();
+}

@@ -1,0 +1,14 @@
+#include "task.h"
+#include <cute/tensor.hpp>
+using namespace cute;
+
+__global__ void kernel(const float *x, float *y, int64_t rows, int64_t cols) {
+    Tensor g_x = make_tensor(make_gmem_ptr(x), make_shape(rows, cols));
+    y[threadIdx.x] = gx(threadIdx.x, 0); // <- error
+}
+
+extern "C" cudaError_t launch(const float *x, float *y, Dims dims, void *workspace,
+                              cudaStream_t stream) {
+    kernel<<<32, 128, 0, stream>>>(x, y, dims.rows, dims.cols);
+    return cudaGetLastError();
+}
