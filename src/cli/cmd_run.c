@@ -90,13 +90,13 @@ static void conclude(Arena *arena, const Options *options, const Session *sessio
         reporter_line(reporter, arena_printf(arena, "kernel: %s", result->best_path));
     }
     reporter_line(reporter, arena_printf(arena, "story:  cutegen show %s", settings->directory));
-    if (!finished) {
-        reporter_line(reporter,
-                      arena_printf(arena, "go on:  cutegen resume %s", settings->directory));
-    } else if (!result->passed) {
-        reporter_line(reporter,
-                      arena_printf(arena, "go on:  cutegen resume %s --max-edits N with a larger N",
-                                   settings->directory));
+    if (!finished || !result->passed) {
+        // a run that used up its limits needs wider ones to go on
+        const char *wider = finished ? arena_printf(arena, " --max-edits %d",
+                                                    2 * settings->limits.edits_per_episode)
+                                     : "";
+        reporter_line(reporter, arena_printf(arena, "go on:  cutegen resume %s%s",
+                                             settings->directory, wider));
     }
     if (options->json) print_json(run_json(session, settings, result));
 }

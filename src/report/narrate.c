@@ -255,7 +255,8 @@ static void edit_applied(Narrator *narrator, Arena *arena, const char *time, con
     int64_t removed = json_int_or(body, "lines_removed", 0);
     Buf text = {0};
     if (idea && *idea) {
-        buf_puts(&text, idea);
+        bool repair = strcmp(json_text(body, "stage", ""), "debug") == 0;
+        buf_printf(&text, "%s: %s", repair ? "cause" : "idea", idea);
         canvas_entry(&narrator->canvas, time, "", STYLE_PLAIN, text.data);
         text.length = 0;
     }

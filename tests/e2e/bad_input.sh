@@ -80,6 +80,10 @@ reference exiting 'exit(7);' '#include <stdlib.h>'
 expect 2 "$cutegen" check exiting "$relu"
 err_says "exiting/reference.c: reference() ended the process"
 
+reference endless 'for (volatile int i = 0;; i++) {}'
+expect 2 "$cutegen" check endless "$relu" --reference-timeout 2
+err_says "endless/reference.c: reference() did not end at n=3"
+
 reference lazy ''
 expect 2 "$cutegen" check lazy "$relu"
 err_says "lazy/reference.c"
@@ -105,7 +109,7 @@ refused binary 'head -c 1000 /dev/urandom' "Your reply is not text"
 refused huge 'head -c 10000000 /dev/zero | tr "\000" x' "Your reply has 10000000 bytes"
 refused prose 'echo "I would rather not."' "Your reply has no code."
 refused several "printf '\`\`\`cuda\nint a;\n\`\`\`\n\`\`\`cuda\nint b;\n\`\`\`\n'" "Your reply has 2 code blocks"
-refused cut "printf '\`\`\`cuda\n#include \"task.h\"\nextern \"C\" cudaError_t launch(const float *x, float *y, Dims d, void *w, cudaStream_t s) {\n    if (d.n > 0) {\n'" "line 3"
+refused cut "printf '\`\`\`cuda\n#include \"task.h\"\nextern \"C\" cudaError_t launch(const float *x, float *y, Dims d, void *w, cudaStream_t s) {\n    if (d.n > 0) {\n'" "is never closed; the reply seems to be cut off"
 refused no_launch "printf '\`\`\`cuda\n#include \"task.h\"\n\`\`\`\n'" "does not define launch()"
 refused early_edit "printf '<<<<<<< SEARCH\na\n=======\nb\n>>>>>>> REPLACE\n'" "There is no source yet"
 
@@ -135,8 +139,8 @@ refused_edit() { # NAME ANCHOR REASON
     expect 4 "$cutegen" run relu --start broken.cu --max-edits 1 --model "exec:./$1.sh"
     out_says "$3"
 }
-refused_edit absent '    no such line;' "SEARCH"
-refused_edit twice '        CUTE_UNROLL' "SEARCH"
+refused_edit absent '    no such line;' "its SEARCH text is not in the source"
+refused_edit twice '        CUTE_UNROLL' "its anchor matches lines 32 and 37 of the source"
 
 # ---- the compiler ---------------------------------------------------------------------------------
 

@@ -19,7 +19,8 @@ REPLY
 expect 0 "$cutegen" run vector_add --model 'exec:cat $CUTEGEN_STAGE.reply' --state-dir runs
 out_says "simulated sm_90a (no GPU asked for); builds use nvcc"
 out_says "draft 1        asked the model"
-out_says "Idea: tiled copies."
+out_says "idea: tiled copies."
+out_says "cause: the last tile is ragged"
 out_says "memory_error   kernel.cu:$line: "
 out_says "4 bytes past its end"
 out_says ">  $line"

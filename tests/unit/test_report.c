@@ -110,9 +110,9 @@ static void record_repaired_run(World *world) {
            json_pack("{s:s, s:i, s:i, s:i}", "stage", "debug", "number", 2, "draft", 1, "edit", 0));
     record(world, "reply.received", json_pack("{s:i, s:f}", "bytes", 500, "seconds", 0.6));
     record(world, "edit.applied",
-           json_pack("{s:s, s:s, s:s, s:i, s:i, s:i}", "source", second, "base", first, "idea",
-                     "Cause: no guard at the ragged edge", "first_line", 4, "lines_added", 1,
-                     "lines_removed", 1));
+           json_pack("{s:s, s:s, s:s, s:s, s:i, s:i, s:i}", "stage", "debug", "source", second,
+                     "base", first, "idea", "no guard at the ragged edge", "first_line", 4,
+                     "lines_added", 1, "lines_removed", 1));
     record(world, "verdict", judged("pass", "all 3 shapes are right", 0, second));
     record(world, "best.kept", json_pack("{s:s, s:s}", "source", second, "path", "best.cu"));
     record(world, "run.stopped",
@@ -247,7 +247,7 @@ static void test_story_tells_failure_edit_and_pass_in_order(void **state) {
         ">    4 |     y[i] = 2 * x[i];",
         "guard the store",
         "repair 1/5     asked the model",
-        "Cause: no guard at the ragged edge",
+        "cause: no guard at the ragged edge",
         "edit applied at line 4: +1 -1 line\n",
         "-    4 |     y[i] = 2 * x[i];",
         "+    4 |     if (i < n) y[i] = 2 * x[i];",
