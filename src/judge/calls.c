@@ -12,14 +12,20 @@
 #define REFERENCE_SECONDS 300.0 // on all cores
 #define LOAD_SECONDS      10.0  // static constructors included
 
+/* Alive, and not just unburied: it may have died while nobody asked it anything. */
+static bool ready(Peer *peer) {
+    if (peer_running(peer) && child_ended(&peer->child, 0)) peer_stop(peer);
+    return peer_running(peer);
+}
+
 bool judge_start_runner(Judge *judge, Error *err) {
-    if (peer_running(&judge->runner)) return true;
+    if (ready(&judge->runner)) return true;
     return runner_start(judge->arena, &judge->installation, &judge->device, judge->toolchain.arch,
                         judge->exchange, judge->options.cancel, &judge->runner, &judge->info, err);
 }
 
 bool judge_start_oracle(Judge *judge, Error *err) {
-    if (peer_running(&judge->oracle)) return true;
+    if (ready(&judge->oracle)) return true;
     if (!oracle_start(judge->arena, &judge->installation, &judge->device, judge->exchange,
                       judge->options.cancel, &judge->oracle, err))
         return false;
@@ -236,17 +242,24 @@ static Outcome run_kernel(Trial *trial) {
 
 /* ---- the oracle ----------------------------------------------------------------------------- */
 
-/* The reference is the user's: what it does wrong is an error in their input. */
-static Outcome oracle_failed(Trial *trial, PeerStatus status, const Error *why) {
+/* It failed at something that is ours: worth another try with another one. */
+static Outcome oracle_broke(Trial *trial, PeerStatus status, const Error *why) {
+    peer_stop(&trial->judge->oracle);
+    *trial->err = *why;
+    if (status == PEER_CANCELLED) return FAILED;
+    trial->err->kind = ERROR_HARNESS;
+    return TRY_AGAIN;
+}
+
+/* It failed while the reference ran. That is the user's: what it does wrong is an error in their
+ * input. SIGKILL alone is the machine's (out of memory). */
+static Outcome reference_failed(Trial *trial, PeerStatus status, const Error *why) {
     Peer *oracle = &trial->judge->oracle;
     const char *reference = trial->task->reference_path;
     const char *shape = shape_text(trial);
     peer_stop(oracle);
     const char *words = text_cleaned(trial->arena, oracle->last_words, strlen(oracle->last_words));
     switch (status) {
-    case PEER_CANCELLED:
-        *trial->err = *why;
-        return FAILED;
     case PEER_FAULT:
         error_input(trial->err, "%s: at %s: %s", reference, shape, why->message);
         return FAILED;
@@ -255,10 +268,7 @@ static Outcome oracle_failed(Trial *trial, PeerStatus status, const Error *why) 
                     why->message);
         return FAILED;
     case PEER_DIED:
-        if (oracle->signal == SIGKILL) { // the machine is short of memory
-            *trial->err = *why;
-            return FAILED;
-        }
+        if (oracle->signal == SIGKILL) break;
         if (oracle->signal)
             error_input(trial->err, "%s: reference() crashed at %s: %s%s%s", reference, shape,
                         strsignal(oracle->signal), *words ? "; it said: " : "", words);
@@ -267,10 +277,9 @@ static Outcome oracle_failed(Trial *trial, PeerStatus status, const Error *why) 
                         reference, shape, oracle->exit_code);
         return FAILED;
     default:
-        *trial->err = *why;
-        trial->err->kind = ERROR_HARNESS;
-        return TRY_AGAIN;
+        break;
     }
+    return oracle_broke(trial, status, why);
 }
 
 static PeerStatus request_truth(Trial *trial, Error *why) {
@@ -308,7 +317,7 @@ static Outcome compare(Trial *trial) {
     PeerStatus status =
         peer_ask(oracle, ORACLE_COMPARE, &ask, ORACLE_COMPARED, REQUEST_SECONDS, &why);
     wire_writer_free(&ask);
-    if (status != PEER_OK) return oracle_failed(trial, status, &why);
+    if (status != PEER_OK) return oracle_broke(trial, status, &why);
 
     WireReader answer = frame_reader(&oracle->answer);
     uint32_t mutated = get_u32(&answer), first_input = 0;
@@ -338,12 +347,12 @@ Outcome trial_call(Trial *trial) {
     if (!judge_start_oracle(judge, trial->err)) return FAILED;
     Error why = {0};
     PeerStatus status = request_truth(trial, &why);
-    if (status != PEER_OK) return oracle_failed(trial, status, &why);
+    if (status != PEER_OK) return oracle_broke(trial, status, &why);
     Outcome outcome = run_kernel(trial);
     // The answer is taken whatever the kernel did, so that the oracle can be asked again.
     double patience = judge->options.reference_timeout_s;
     status =
         peer_receive(&judge->oracle, ORACLE_OK, patience > 0 ? patience : REFERENCE_SECONDS, &why);
-    if (status != PEER_OK) return oracle_failed(trial, status, &why);
+    if (status != PEER_OK) return reference_failed(trial, status, &why);
     return outcome == GO_ON ? compare(trial) : outcome;
 }

@@ -7,8 +7,11 @@
 
 #include <setjmp.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -352,6 +355,36 @@ static void test_reference_that_exits_is_an_input_error_with_its_shape(void **st
     expect_reference_error(*state, "exit(3);", "exit");
 }
 
+/* The children of this process that run `program`. */
+static int kill_children(const char *program) {
+    int killed = 0;
+    char path[64], text[4096] = {0};
+    snprintf(path, sizeof path, "/proc/self/task/%d/children", (int)getpid());
+    FILE *list = fopen(path, "r");
+    assert_non_null(list);
+    for (int pid; fscanf(list, "%d", &pid) == 1;) {
+        snprintf(path, sizeof path, "/proc/%d/comm", pid);
+        FILE *name = fopen(path, "r");
+        if (name && fgets(text, sizeof text, name) && strncmp(text, program, strlen(program)) == 0)
+            killed += kill(pid, SIGKILL) == 0 &&
+                      waitid(P_PID, (id_t)pid, &(siginfo_t){0}, WEXITED | WNOWAIT) == 0;
+        if (name) fclose(name);
+    }
+    fclose(list);
+    return killed;
+}
+
+static void test_oracle_and_runner_that_were_killed_are_replaced(void **state) {
+    World *world = *state;
+    JudgeOptions options = {.quick = true};
+    assert_true(open_judge(world, ERROR, twice_reference, &options));
+    assert_int_equal(kill_children("cutegen-oracle"), 1);
+    assert_int_equal(kill_children("cutegen-runner"), 1);
+    assert_true(judge_kernel(world->judge, world->arena, kernel, strlen(kernel), &world->verdict,
+                             &world->err));
+    assert_int_equal(world->verdict.kind, VERDICT_LAUNCH_ERROR);
+}
+
 static void test_reference_that_does_not_compile_is_an_input_error(void **state) {
     World *world = *state;
     assert_false(open_judge(world, RIGHT, "#include \"reference.h\"\nint x = ;\n", NULL));
@@ -390,6 +423,7 @@ int main(void) {
         TEST(test_reference_that_crashes_is_an_input_error_with_its_shape),
         TEST(test_reference_that_hangs_is_an_input_error_with_its_shape),
         TEST(test_reference_that_exits_is_an_input_error_with_its_shape),
+        TEST(test_oracle_and_runner_that_were_killed_are_replaced),
         TEST(test_reference_that_does_not_compile_is_an_input_error),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
