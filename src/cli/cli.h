@@ -25,6 +25,7 @@ typedef enum {
     OPTION_HINT,
     OPTION_MAX_ROUNDS,
     OPTION_MAX_EDITS,
+    OPTION_MAX_DRAFTS,
     OPTION_SEEDS,
     OPTION_SEED,
     OPTION_TIMEOUT,
@@ -42,8 +43,9 @@ typedef enum {
 typedef struct {
     const char *operands[MAX_OPERANDS];
     int operand_count;
-    const char *model, *device, *arch, *state_dir, *start, *hint;               // NULL: not given
-    int64_t max_rounds, max_edits, seeds, seed, timeout_s, reference_timeout_s; // -1: not given
+    const char *model, *device, *arch, *state_dir, *start, *hint; // NULL: not given
+    int64_t max_rounds, max_edits, max_drafts, seeds, seed;       // -1: not given
+    int64_t timeout_s, reference_timeout_s;                       // -1: not given
     bool quick, json, quiet, verbose, help;
 } Options;
 

@@ -21,11 +21,13 @@ typedef struct {
     Workplace place;
     Model *model;
     Journal *journal;
+    int events; // told by this sitting of the run
 } Session;
 
 static void limits_from_options(const Options *options, LoopLimits *limits) {
     if (options->max_rounds >= 0) limits->rounds = (int)options->max_rounds;
     if (options->max_edits >= 0) limits->edits_per_episode = (int)options->max_edits;
+    if (options->max_drafts >= 0) limits->fresh_drafts = (int)options->max_drafts;
 }
 
 static bool open_session(Arena *arena, const Options *options, Cancel *cancel,
@@ -92,9 +94,9 @@ static void conclude(Arena *arena, const Options *options, const Session *sessio
     reporter_line(reporter, arena_printf(arena, "story:  cutegen show %s", settings->directory));
     if (!finished || !result->passed) {
         // a run that used up its limits needs wider ones to go on
-        const char *wider = finished ? arena_printf(arena, " --max-edits %d",
-                                                    2 * settings->limits.edits_per_episode)
-                                     : "";
+        const char *wider =
+            finished ? arena_printf(arena, " --max-drafts %d", 2 * settings->limits.fresh_drafts)
+                     : "";
         reporter_line(reporter, arena_printf(arena, "go on:  cutegen resume %s%s",
                                              settings->directory, wider));
     }
@@ -105,6 +107,12 @@ static int exit_code_of(const RunResult *result, Cancel *cancel) {
     if (result->stop == STOP_INTERRUPTED) return 128 + (cancelled(cancel) ? *cancel : 2);
     if (result->stop == STOP_FAULT) return EXIT_HARNESS;
     return result->passed ? EXIT_PASS : EXIT_STOPPED;
+}
+
+static void on_event(void *context, const char *kind, const Json *body) {
+    Session *session = context;
+    session->events++;
+    reporter_event(session->place.reporter, kind, body);
 }
 
 typedef bool (*Loop)(Arena *, const RunOptions *, Journal *, RunResult *, Error *);
@@ -122,8 +130,8 @@ static bool go(Arena *arena, const Options *options, Cancel *cancel, const Setti
         .arch = place->toolchain.arch,
         .start_source = settings->start_source,
         .hint = options->hint,
-        .listener = reporter_event,
-        .listener_context = place->reporter,
+        .listener = on_event,
+        .listener_context = session,
         .cancel = cancel,
     };
     RunResult result = {0};
@@ -136,6 +144,10 @@ static bool go(Arena *arena, const Options *options, Cancel *cancel, const Setti
         snprintf(err->message, sizeof err->message, "%.1700s; go on with: cutegen resume %.256s",
                  why.message, settings->directory);
         return false;
+    }
+    if (session->events == 0) {
+        reporter_line(place->reporter, arena_printf(arena, "this run had ended already: %s",
+                                                    stop_name(result.stop)));
     }
     conclude(arena, options, session, settings, &result);
     *exit_code = exit_code_of(&result, cancel);

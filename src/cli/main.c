@@ -17,9 +17,10 @@ const Command commands[] = {
     {"run", "TASK", 1, 1,
      ACCEPTS(OPTION_MODEL) | ACCEPTS(OPTION_DEVICE) | ACCEPTS(OPTION_ARCH) |
          ACCEPTS(OPTION_STATE_DIR) | ACCEPTS(OPTION_START) | ACCEPTS(OPTION_HINT) |
-         ACCEPTS(OPTION_MAX_ROUNDS) | ACCEPTS(OPTION_MAX_EDITS) | ACCEPTS(OPTION_SEEDS) |
-         ACCEPTS(OPTION_TIMEOUT) | ACCEPTS(OPTION_REFERENCE_TIMEOUT) | ACCEPTS(OPTION_JSON) |
-         ACCEPTS(OPTION_QUIET) | ACCEPTS(OPTION_VERBOSE) | ACCEPTS(OPTION_HELP),
+         ACCEPTS(OPTION_MAX_ROUNDS) | ACCEPTS(OPTION_MAX_EDITS) | ACCEPTS(OPTION_MAX_DRAFTS) |
+         ACCEPTS(OPTION_SEEDS) | ACCEPTS(OPTION_TIMEOUT) | ACCEPTS(OPTION_REFERENCE_TIMEOUT) |
+         ACCEPTS(OPTION_JSON) | ACCEPTS(OPTION_QUIET) | ACCEPTS(OPTION_VERBOSE) |
+         ACCEPTS(OPTION_HELP),
      "let a model write a kernel for a task, and judge and repair it",
      "Asks the model for a draft, builds and judges it, and has it repaired by small\n"
      "edits until it passes. TASK is a task.yaml, a directory that holds one, or the\n"
@@ -41,9 +42,9 @@ const Command commands[] = {
      command_run},
     {"resume", "RUN", 1, 1,
      ACCEPTS(OPTION_MODEL) | ACCEPTS(OPTION_STATE_DIR) | ACCEPTS(OPTION_MAX_ROUNDS) |
-         ACCEPTS(OPTION_MAX_EDITS) | ACCEPTS(OPTION_TIMEOUT) | ACCEPTS(OPTION_REFERENCE_TIMEOUT) |
-         ACCEPTS(OPTION_JSON) | ACCEPTS(OPTION_QUIET) | ACCEPTS(OPTION_VERBOSE) |
-         ACCEPTS(OPTION_HELP),
+         ACCEPTS(OPTION_MAX_EDITS) | ACCEPTS(OPTION_MAX_DRAFTS) | ACCEPTS(OPTION_TIMEOUT) |
+         ACCEPTS(OPTION_REFERENCE_TIMEOUT) | ACCEPTS(OPTION_JSON) | ACCEPTS(OPTION_QUIET) |
+         ACCEPTS(OPTION_VERBOSE) | ACCEPTS(OPTION_HELP),
      "go on with a run where it was stopped or killed",
      "Goes on at the very step where the record ends; a model's reply that had arrived\n"
      "is not asked for again. RUN is a run's directory, or its name below\n"
