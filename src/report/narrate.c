@@ -280,10 +280,21 @@ static void edit_applied(Narrator *narrator, Arena *arena, const char *time, con
     }
 }
 
+/* A reason is written for the model and may go on to teach it a format; people get the complete
+ * sentences of its first line. */
+static const char *first_sentences(Arena *arena, const char *reason) {
+    size_t line = strcspn(reason, "\n");
+    if (!reason[line]) return reason;
+    size_t end = line;
+    while (end > 0 && reason[end - 1] != '.')
+        end--;
+    return arena_string_n(arena, reason, end > 0 ? end : line);
+}
+
 static void edit_refused(Narrator *narrator, Arena *arena, const char *time, const Json *body) {
-    (void)arena;
+    const char *reason = json_text(body, "reason", "");
     canvas_entry(&narrator->canvas, time, "edit refused", STYLE_NOTE,
-                 json_text(body, "reason", ""));
+                 narrator->verbose ? reason : first_sentences(arena, reason));
 }
 
 static void verdict(Narrator *narrator, Arena *arena, const char *time, const Json *body) {
