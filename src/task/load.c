@@ -223,7 +223,7 @@ static bool read_expr(const Loader *l, const YamlNode *node, const char *what, c
         return fail(l, node, "%s must be an expression over the dimensions", what);
     ExprNames names = {l->task->dim_names, l->task->dim_count};
     return expr_parse(l->arena, node->text, &names, l->where, node->line,
-                      node->column + node->quoted, expr, l->err);
+                      node->column, expr, l->err);
 }
 
 static bool read_shape(const Loader *l, const YamlNode *node, Tensor *tensor) {
