@@ -181,13 +181,31 @@ static void run_free(Run *run) {
     for (uint32_t i = 0; i < run->oracle->count; i++) guarded_free(run->arrays[i], run->bytes[i]);
 }
 
+static size_t machine_bytes(void) {
+    return (size_t)sysconf(_SC_PHYS_PAGES) * (size_t)sysconf(_SC_PAGESIZE);
+}
+
+/* Memory is only handed out when it is touched; asking first spares us being killed midway. */
+static bool measure_arrays(Run *run, Fault *why) {
+    double all = 0;
+    for (uint32_t i = 0; i < run->oracle->count; i++) {
+        size_t element = array_element_bytes(run, run->oracle->tensors[i].dtype);
+        run->bytes[i] = (size_t)run->truth->shapes[i].elements * element;
+        all += (double)run->bytes[i];
+    }
+    double has = (double)machine_bytes();
+    return all < 0.9 * has || fault(why,
+                                    "the reference needs %.1f GB of memory, the machine has %.1f "
+                                    "GB; choose smaller sizes",
+                                    all / 1e9, has / 1e9);
+}
+
 /* Leaves the outputs in run->arrays; the caller frees. */
 static bool run_reference(Run *run, Fault *why) {
     const Oracle *oracle = run->oracle;
+    if (!measure_arrays(run, why)) return false;
     for (uint32_t i = 0; i < oracle->count; i++) {
-        DType dtype = oracle->tensors[i].dtype;
         int64_t elements = run->truth->shapes[i].elements;
-        run->bytes[i] = (size_t)elements * array_element_bytes(run, dtype);
         run->arrays[i] = guarded_new(run->bytes[i]);
         if (!run->arrays[i]) return fault(why, "no memory for '%s'", oracle->tensors[i].name);
         run->input = i;
@@ -308,7 +326,7 @@ static bool read_request(const Oracle *oracle, WireReader *ask, Truth *truth, in
 
 /* Whatever was computed may take a quarter of the machine's memory, the newest aside. */
 static void make_room(Oracle *oracle, const Truth *newest) {
-    size_t limit = (size_t)sysconf(_SC_PHYS_PAGES) * (size_t)sysconf(_SC_PAGESIZE) / 4;
+    size_t limit = machine_bytes() / 4;
     for (;;) {
         size_t bytes = newest->bytes;
         int oldest = -1, empty = -1;
