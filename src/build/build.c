@@ -24,7 +24,7 @@
 #define DEFAULT_TIMEOUT_S 120.0
 #define MAX_SOURCE_BYTES ((size_t)1 << 20)
 #define MAX_OBJECT_BYTES ((size_t)256 << 20)
-#define RECIPE_VERSION "1" // changes with what is kept or how it is made
+#define RECIPE_VERSION "2" // changes with what is kept or how it is made
 
 typedef struct {
     Arena *arena;

@@ -3,8 +3,10 @@
  * An entry is a directory named by its key: result.json, log.txt, kernel.so. The key covers the
  * source, the flags, the compilers and the task. Headers are not in it, because which ones a
  * source reaches is known only after preprocessing; instead an entry lists them, and holds only
- * while each still has the content it had. A header whose size and time are unchanged is taken
- * to be unchanged, so a hit costs a stat for each header and no hashing.
+ * while each still has the content it had. A header whose size and times are unchanged is taken
+ * to be unchanged, so a hit costs a stat for each header and no hashing; one that was touched is
+ * hashed, once. The change time counts as well, because archives unpack different contents with
+ * one modification time.
  *
  * The list is the same for most kernels, so it is stored once by its own content and entries
  * refer to it. Everything is written under a temporary name and renamed; result.json comes last
@@ -23,8 +25,8 @@
 #define CACHE_SCHEMA 1
 #define MAX_RESULT_BYTES ((size_t)16 << 20)
 
-static int64_t mtime_ns(const struct stat *status) {
-    return (int64_t)status->st_mtim.tv_sec * 1000000000 + status->st_mtim.tv_nsec;
+static int64_t nanoseconds(struct timespec time) {
+    return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
 }
 
 /* ---- which headers were reached ----------------------------------------------------------- */
@@ -108,6 +110,18 @@ static bool collect_directory(Arena *arena, const char *directory, PathSet *set,
     return good;
 }
 
+/* Fills in the header's state as it is now. */
+static bool look_at(HeaderState *header) {
+    struct stat status;
+    Error ignored;
+    if (stat(header->path, &status) != 0 || !hash_file(header->path, &header->hash, &ignored))
+        return false;
+    header->bytes = status.st_size;
+    header->mtime_ns = nanoseconds(status.st_mtim);
+    header->ctime_ns = nanoseconds(status.st_ctim);
+    return true;
+}
+
 bool headers_collect(Arena *arena, const char *directory, int64_t start_ns, HeaderList *list,
                      bool *complete, Error *err) {
     *list = (HeaderList){0};
@@ -122,15 +136,8 @@ bool headers_collect(Arena *arena, const char *directory, int64_t start_ns, Head
         if (strncmp(path, directory, own) == 0 && path[own] == '/') continue;
         HeaderState *header = &list->items[list->count++];
         header->path = path;
-        struct stat status;
-        Error ignored;
-        if (stat(path, &status) != 0 || !hash_file(path, &header->hash, &ignored) ||
-            mtime_ns(&status) >= start_ns) {
+        if (!look_at(header) || header->mtime_ns >= start_ns || header->ctime_ns >= start_ns)
             *complete = false;
-            continue;
-        }
-        header->bytes = status.st_size;
-        header->mtime_ns = mtime_ns(&status);
     }
     qsort(list->items, (size_t)list->count, sizeof *list->items, compare_headers);
     if (set.count == 0) *complete = false; // nothing is known about what was reached
@@ -162,40 +169,56 @@ static Json *headers_json(const HeaderList *headers) {
     Json *list = json_array();
     for (int i = 0; i < headers->count; i++) {
         const HeaderState *header = &headers->items[i];
-        json_array_append_new(list, json_pack("[s, I, I, s]", header->path,
+        json_array_append_new(list, json_pack("[s, I, I, I, s]", header->path,
                                               (json_int_t)header->bytes,
-                                              (json_int_t)header->mtime_ns, header->hash.hex));
+                                              (json_int_t)header->mtime_ns,
+                                              (json_int_t)header->ctime_ns, header->hash.hex));
     }
     return list;
 }
 
-static bool header_unchanged(const Json *item) {
-    const char *path, *hash;
-    json_int_t bytes, mtime;
-    struct stat status;
-    if (json_unpack((Json *)item, "[s, I, I, s]", &path, &bytes, &mtime, &hash) != 0) return false;
-    if (stat(path, &status) != 0 || status.st_size != bytes) return false;
-    if (mtime_ns(&status) == mtime) return true;
-    Hash now;
-    Error ignored;
-    return hash_file(path, &now, &ignored) && strcmp(now.hex, hash) == 0;
-}
-
-static bool headers_unchanged(Arena *arena, const char *directory, const char *hash) {
+static bool headers_load(Arena *arena, const char *directory, const char *hash, HeaderList *list) {
     char *text;
-    size_t bytes;
-    Json *list;
+    size_t bytes, index;
+    Json *json, *item;
     Error ignored;
     if (strlen(hash) != 64 || strspn(hash, "0123456789abcdef") != 64) return false;
     char *path = headers_path(arena, directory, hash);
     if (!file_read(arena, path, MAX_RESULT_BYTES, &text, &bytes, &ignored) ||
         strcmp(hash_bytes(text, bytes).hex, hash) != 0 ||
-        !json_parse(arena, text, bytes, path, &list, &ignored) || !json_is_array(list))
+        !json_parse(arena, text, bytes, path, &json, &ignored))
         return false;
-    size_t index;
-    Json *item;
-    json_array_foreach(list, index, item) {
-        if (!header_unchanged(item)) return false;
+    *list = (HeaderList){0};
+    list->items = arena_array_of(arena, HeaderState, json_array_size(json) + 1);
+    json_array_foreach(json, index, item) {
+        HeaderState *header = &list->items[list->count++];
+        const char *digest;
+        json_int_t size, modified, changed;
+        if (json_unpack(item, "[s, I, I, I, s]", &header->path, &size, &modified, &changed,
+                        &digest) != 0 ||
+            strlen(digest) != 64)
+            return false;
+        header->bytes = size;
+        header->mtime_ns = modified;
+        header->ctime_ns = changed;
+        strcpy(header->hash.hex, digest);
+    }
+    return list->count > 0;
+}
+
+/* Whether every header has the content it had. `touched`: some were hashed to tell, and the list
+ * now holds their new times. */
+static bool headers_unchanged(HeaderList *list, bool *touched) {
+    for (int i = 0; i < list->count; i++) {
+        HeaderState *header = &list->items[i];
+        struct stat status;
+        if (stat(header->path, &status) != 0 || status.st_size != header->bytes) return false;
+        if (nanoseconds(status.st_mtim) == header->mtime_ns &&
+            nanoseconds(status.st_ctim) == header->ctime_ns)
+            continue;
+        Hash before = header->hash;
+        if (!look_at(header) || strcmp(header->hash.hex, before.hex) != 0) return false;
+        *touched = true;
     }
     return true;
 }
@@ -344,7 +367,11 @@ bool cache_load(Arena *arena, const char *directory, const Hash *key, BuildResul
             status.st_size != json_int_or(json, "object_bytes", -1))
             return false;
     }
-    if (!headers_unchanged(arena, directory, json_text(json, "headers", ""))) return false;
+    HeaderList headers;
+    bool touched = false;
+    if (!headers_load(arena, directory, json_text(json, "headers", ""), &headers) ||
+        !headers_unchanged(&headers, &touched))
+        return false;
     loaded.compiler_seconds = json_real_or(json, "compiler_seconds", 0);
     loaded.distilled = json_text(json, "distilled", "");
     loaded.diagnostics = load_diagnostics(arena, json_object_get(json, "diagnostics"),
@@ -355,6 +382,8 @@ bool cache_load(Arena *arena, const char *directory, const Hash *key, BuildResul
         load_texts(arena, json_object_get(json, "forbidden"), &loaded.forbidden_count);
     loaded.constructs =
         load_texts(arena, json_object_get(json, "constructs"), &loaded.construct_count);
+    // The next one need not hash them again; that it can be written is not important.
+    if (touched) cache_store(arena, directory, &loaded, &headers, &ignored);
     *result = loaded;
     return true;
 }

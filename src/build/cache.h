@@ -5,7 +5,7 @@
 /* What is needed to know whether a result still holds: every header that was reached, as it was. */
 typedef struct {
     const char *path;
-    int64_t bytes, mtime_ns;
+    int64_t bytes, mtime_ns, ctime_ns;
     Hash hash;
 } HeaderState;
 

@@ -71,6 +71,7 @@ static bool read_header(Arena *arena, Elf *elf) {
 /* What the dynamic segment says, by tag; needed libraries separately. */
 typedef struct {
     uint64_t strings, string_bytes, symbols, hash, gnu_hash, run_path;
+    uint64_t relocations[2], relocation_bytes[2]; // data's and, in the PLT, functions'
     bool has_run_path;
     uint64_t needed[64];
     int needed_count;
@@ -103,6 +104,11 @@ static bool read_dynamic(Elf *elf, Dynamic *dynamic) {
             dynamic->run_path = entry.d_un.d_val;
             dynamic->has_run_path = true;
             break;
+        case DT_RELA: dynamic->relocations[0] = entry.d_un.d_ptr; break;
+        case DT_RELASZ: dynamic->relocation_bytes[0] = entry.d_un.d_val; break;
+        case DT_JMPREL: dynamic->relocations[1] = entry.d_un.d_ptr; break;
+        case DT_PLTRELSZ: dynamic->relocation_bytes[1] = entry.d_un.d_val; break;
+        case DT_REL: return bad(elf, "relocations of an unusual kind");
         case DT_SYMENT:
             if (entry.d_un.d_val != sizeof(Elf64_Sym)) return bad(elf, "odd symbol size");
             break;
@@ -131,9 +137,29 @@ static bool read_string(Elf *elf, const Dynamic *dynamic, uint64_t at, const cha
     return true;
 }
 
-/* The number of symbols is nowhere said: it follows from the hash table. In a GNU hash table,
- * undefined symbols come first, and the last chain ends the table. */
-static bool count_symbols(Elf *elf, const Dynamic *dynamic, uint32_t *count) {
+/* The number of symbols is nowhere said. Those that are defined can be found through the hash
+ * table, those that are undefined matter only when a relocation asks for them; so the larger of
+ * what the two say is enough. In a GNU hash table, undefined symbols come first and the last
+ * chain ends the table; it says nothing when nothing is defined. */
+static bool count_relocated(Elf *elf, const Dynamic *dynamic, uint32_t *count) {
+    for (int table = 0; table < 2; table++) {
+        uint64_t bytes = dynamic->relocation_bytes[table], offset;
+        if (bytes == 0) continue;
+        if (!file_offset(elf, dynamic->relocations[table], bytes, &offset))
+            return bad(elf, "relocations lie outside the file");
+        for (uint64_t at = 0; at + sizeof(Elf64_Rela) <= bytes; at += sizeof(Elf64_Rela)) {
+            Elf64_Rela relocation;
+            if (!read_at(elf, offset + at, &relocation, sizeof relocation))
+                return bad(elf, "relocations lie outside the file");
+            uint32_t symbol = (uint32_t)ELF64_R_SYM(relocation.r_info);
+            if (symbol >= MAX_SYMBOLS) return bad(elf, "very many symbols");
+            if (symbol >= *count) *count = symbol + 1;
+        }
+    }
+    return true;
+}
+
+static bool count_hashed(Elf *elf, const Dynamic *dynamic, uint32_t *count) {
     uint64_t offset;
     uint32_t head[4];
     if (dynamic->hash) {
@@ -173,8 +199,9 @@ static int compare_names(const void *a, const void *b) {
 }
 
 static bool read_symbols(Arena *arena, Elf *elf, const Dynamic *dynamic, DynamicImports *imports) {
-    uint32_t count;
-    if (!count_symbols(elf, dynamic, &count)) return false;
+    uint32_t count = 0;
+    if (!count_hashed(elf, dynamic, &count) || !count_relocated(elf, dynamic, &count))
+        return false;
     if (count > MAX_SYMBOLS) return bad(elf, "very many symbols");
     imports->undefined = arena_array_of(arena, const char *, (size_t)count + 1);
     for (uint32_t i = 1; i < count; i++) {
