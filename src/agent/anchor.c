@@ -51,6 +51,12 @@ static Line without_indent(Line line) {
     return (Line){.text = line.text + indent, .bytes = line.bytes - indent};
 }
 
+static bool is_blank(Lines lines) {
+    for (int i = 0; i < lines.count; i++)
+        if (line_trimmed(lines.line[i]) > 0) return false;
+    return true;
+}
+
 static bool matches_at(Lines base, Lines anchor, int at) {
     for (int i = 0; i < anchor.count; i++)
         if (!same_line(base.line[at + i], anchor.line[i])) return false;
@@ -92,22 +98,70 @@ static const char *part_of_line(Arena *arena, Lines base, Lines anchor) {
     return NULL;
 }
 
-static const char *nearest_place(Arena *arena, Lines base, Lines anchor) {
-    const char *part = part_of_line(arena, base, anchor);
-    if (part) return part;
+/* An edit that was made before: what it would put there is there. */
+static const char *made_before(Arena *arena, Lines base, Lines replace) {
+    if (is_blank(replace)) return NULL;
+    for (int at = 0; at + replace.count <= base.count; at++)
+        if (matches_at(base, replace, at))
+            return arena_printf(arena,
+                                "its REPLACE text stands in line %d already, so this edit "
+                                "has been made before.",
+                                at + 1);
+    return NULL;
+}
+
+/* How many bytes two lines share at their ends; equal lines share all. */
+static size_t common_ends(Line a, Line b) {
+    size_t least = a.bytes < b.bytes ? a.bytes : b.bytes, head = 0, tail = 0;
+    while (head < least && a.text[head] == b.text[head])
+        head++;
+    while (tail < least - head && a.text[a.bytes - 1 - tail] == b.text[b.bytes - 1 - tail])
+        tail++;
+    return head + tail;
+}
+
+/* The line most like the anchor's first: a name that was changed, a digit that is off. */
+static const char *similar_line(Arena *arena, Lines base, Lines anchor) {
+    int first = 0;
+    while (first + 1 < anchor.count && line_trimmed(anchor.line[first]) == 0)
+        first++;
+    Line wanted = without_indent(anchor.line[first]);
+    wanted.bytes = line_trimmed(wanted);
+    int best = -1;
+    size_t most = 0;
+    for (int i = 0; i < base.count; i++) {
+        Line line = without_indent(base.line[i]);
+        line.bytes = line_trimmed(line);
+        size_t longer = line.bytes > wanted.bytes ? line.bytes : wanted.bytes;
+        size_t common = common_ends(line, wanted);
+        if (common * 10 < longer * 6 || common <= most) continue;
+        best = i, most = common;
+    }
+    if (best < 0) return NULL;
+    return arena_printf(arena, "the most similar line is %d:\n    %s", best + 1,
+                        shown(arena, base.line[best]));
+}
+
+static const char *nearest_place(Arena *arena, Lines base, const AnchoredEdit *edit) {
+    Lines anchor = edit->search;
+    const char *found = part_of_line(arena, base, anchor);
+    if (!found) found = made_before(arena, base, edit->replace);
+    if (found) return found;
     int best = -1, best_alike = 0;
     for (int at = 0; at < base.count && base.count <= MAX_NEAREST_LINES; at++) {
         int alike = likeness(base, anchor, at);
         if (alike > best_alike) best = at, best_alike = alike;
     }
+    if (best < 0) found = similar_line(arena, base, anchor);
+    if (found) return found;
     if (best < 0)
         return "no line of it occurs there. Copy the lines from the source as it is shown to you; "
-               "an earlier edit of yours is in it only if the source shows it";
+               "an earlier edit of yours is in it only if the source shows it.";
     for (int i = 0; i < anchor.count; i++) {
         if (best + i >= base.count)
             return arena_printf(arena,
                                 "the nearest place is line %d, but the source ends before "
-                                "line %d of your anchor",
+                                "line %d of your anchor.",
                                 best + 1, i + 1);
         if (same_line(base.line[best + i], anchor.line[i])) continue;
         return arena_printf(arena,
@@ -128,10 +182,7 @@ typedef struct {
 static bool place(Arena *arena, Lines base, Placed *placed, char **refusal) {
     const AnchoredEdit *edit = placed->edit;
     Lines anchor = edit->search;
-    bool blank = true;
-    for (int i = 0; i < anchor.count; i++)
-        blank = blank && line_trimmed(anchor.line[i]) == 0;
-    if (blank) {
+    if (is_blank(anchor)) {
         *refusal = arena_printf(arena,
                                 "Edit %d (line %d of your reply) has an empty SEARCH part. Copy "
                                 "the line beside which you want to insert into SEARCH, and repeat "
@@ -157,8 +208,8 @@ static bool place(Arena *arena, Lines base, Placed *placed, char **refusal) {
     if (found == 0) {
         *refusal = arena_printf(arena,
                                 "Edit %d (line %d of your reply): its SEARCH text is not in the "
-                                "source; %s.",
-                                placed->number, edit->line, nearest_place(arena, base, anchor));
+                                "source; %s",
+                                placed->number, edit->line, nearest_place(arena, base, edit));
         return false;
     }
     Buf where = {0};

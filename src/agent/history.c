@@ -242,6 +242,14 @@ char *objective_text(Arena *arena, double objective, const char *kind) {
         arena, "%.4g us of estimated cost (a model's estimate, not a measured time)", objective);
 }
 
+static void say_idea(const Attempt *a, Buf *out) {
+    if (!a->idea) return;
+    size_t bytes = strlen(a->idea);
+    bytes -= a->idea[bytes - 1] == '.'; // a colon follows
+    buf_puts(out, ", ");
+    buf_append(out, a->idea, bytes);
+}
+
 static void say_outcome(const History *h, Arena *arena, const Attempt *a, Buf *out) {
     if (strcmp(a->verdict, "pass") == 0)
         buf_printf(out, "pass, %s", objective_text(arena, a->objective, h->objective_kind));
@@ -268,15 +276,15 @@ char *history_table(const History *h, Arena *arena, Stage stage) {
     for (const Attempt *a = h->attempts; a; a = a->next) {
         if (!belongs(h, a, stage)) continue;
         if (stage == STAGE_DRAFT)
-            buf_printf(&out, "- draft %d, after %d edits: ", a->draft, a->edit);
+            buf_printf(&out, "- draft %d, after %d edits", a->draft, a->edit);
         else if (a->stage == STAGE_DEBUG)
-            buf_printf(&out, "- edit %d%s%s: ", a->edit, a->idea ? ", " : "",
-                       a->idea ? a->idea : "");
+            buf_printf(&out, "- edit %d", a->edit);
         else if (a->round > 0)
-            buf_printf(&out, "- round %d%s%s: ", a->round, a->idea ? ", " : "",
-                       a->idea ? a->idea : "");
+            buf_printf(&out, "- round %d", a->round);
         else
-            buf_puts(&out, a->draft ? "- first version: " : "- the given kernel: ");
+            buf_puts(&out, a->draft ? "- first version" : "- the given kernel");
+        if (stage != STAGE_DRAFT) say_idea(a, &out);
+        buf_puts(&out, ": ");
         say_outcome(h, arena, a, &out);
         buf_puts(&out, "\n");
     }

@@ -56,6 +56,14 @@ bool prompt_fill(Arena *arena, const char *template_name, const PromptValue *val
     return true;
 }
 
+/* Without the newlines at its end: the template has its own. */
+static char *without_end(Arena *arena, const char *text) {
+    size_t bytes = strlen(text);
+    while (bytes && text[bytes - 1] == '\n')
+        bytes--;
+    return arena_string_n(arena, text, bytes);
+}
+
 /* ---- the task --------------------------------------------------------------------------- */
 
 static void tensors_text(Buf *out, const Task *task) {
@@ -111,10 +119,9 @@ static bool task_text(Arena *arena, const PromptContext *context, char **text, E
         {"tensors", buf_take(arena, &tensors)},
         {"shapes", buf_take(arena, &shapes)},
         {"precision", precision},
-        {"signature", task_launch_signature(arena, task)},
-        {"header", task_kernel_header(arena, task)},
+        {"header", without_end(arena, task_kernel_header(arena, task))},
         {"reference_language", text_ends_with(task->reference_path, ".py") ? "python" : "c"},
-        {"reference", reference},
+        {"reference", without_end(arena, reference)},
         {"hint", context->hint ? arena_printf(arena, "\nThe user adds: %s\n", context->hint) : ""},
     };
     return prompt_fill(arena, "task", values, COUNT_OF(values), text, err);
@@ -136,7 +143,16 @@ static const char *playbook(const Task *task) {
 }
 
 static const char *section(Arena *arena, const char *title, const char *text) {
-    return text && *text ? arena_printf(arena, "## %s\n\n%s\n", title, text) : "";
+    return text && *text ? arena_printf(arena, "## %s\n\n%s\n\n", title, without_end(arena, text))
+                         : "";
+}
+
+/* What a repairer is told, which as a rule begins with the message. */
+static const char *evidence(Arena *arena, const PromptContext *context) {
+    const char *message = context->message, *repair = context->repair;
+    if (!message || !repair) return message;
+    bool told = strstr(repair, message) != NULL;
+    return without_end(arena, told ? repair : arena_printf(arena, "%s\n\n%s", message, repair));
 }
 
 bool prompt_system(Arena *arena, char **text, Error *err) {
@@ -153,10 +169,9 @@ bool prompt_stage(Arena *arena, const PromptContext *context, char **text, Error
         {"playbook", playbook(context->task)},
         {"refusal", section(arena, "Your last reply could not be used", context->refusal)},
         {"history", section(arena, "Tried so far", context->history)},
-        {"source", context->source},
+        {"source", context->source ? without_end(arena, context->source) : NULL},
         {"verdict", context->verdict},
-        {"message", context->message},
-        {"repair", context->repair},
+        {"evidence", evidence(arena, context)},
         {"objective", context->objective},
     };
     return prompt_fill(arena, stage_name(context->stage), values, COUNT_OF(values), text, err);

@@ -126,7 +126,8 @@ static bool ask(Run *run, const Action *action) {
     Stage stage = action->stage;
     char *system, *prompt;
     if (h->prompt) { // sent by an earlier sitting that did not live to see the reply
-        if (!fetch_text(run, h->system, &system) || !fetch_text(run, h->prompt, &prompt)) return false;
+        if (!fetch_text(run, h->system, &system) || !fetch_text(run, h->prompt, &prompt))
+            return false;
     } else if (!send_prompt(run, stage, &system, &prompt)) {
         return false;
     }
@@ -170,8 +171,8 @@ static bool apply(Run *run) {
     const Attempt *known = history_attempt(h, hash.hex);
     if (known)
         return refuse(run, arena_printf(arena,
-                                        "The outcome is a kernel that was judged already: %s: "
-                                        "%.500s Change something else.",
+                                        "The outcome is a kernel that was judged already (%s: "
+                                        "%.500s). Change something else.",
                                         known->verdict, known->message));
     if (!store_text(run, source, &hash)) return false;
     LineSpan span = edit_span(arena, base ? base : "", source);

@@ -159,14 +159,23 @@ static void test_anchor_that_is_nowhere_says_so(void **state) {
     refuses(*state, kBase, EDIT("quux\n", "x\n"), "no line of it occurs there");
 }
 
+static void test_similar_line_is_shown(void **state) {
+    refuses(*state, kBase, EDIT("    y[i] += 2.5f;\n", "x\n"),
+            "the most similar line is 7:\n        y[i] += 2.f;");
+}
+
+static void test_edit_that_was_made_before_is_recognised(void **state) {
+    refuses(*state, kBase, EDIT("    y[i] -= alpha;\n", "    y[i] += 2.f;\n"),
+            "its REPLACE text stands in line 7 already");
+}
+
 static void test_one_bad_edit_of_several_spoils_all(void **state) {
     refuses(*state, kBase, EDIT("    y[i] += 2.f;\n", "    y[i] += 4.f;\n") EDIT("quux\n", "x\n"),
             "Edit 2 (line 6 of your reply)");
 }
 
 static void test_anchor_in_text_of_an_earlier_edit_is_explained(void **state) {
-    refuses(*state, kBase,
-            EDIT("    y[i] += 2.f;\n", "    y[i] += foo;\n") EDIT("    y[i] += foo;\n", "x\n"),
+    refuses(*state, kBase, EDIT("    y[i] += 2.f;\n", "    quux;\n") EDIT("    quux;\n", "x\n"),
             "an earlier edit of yours is in it only if the source shows it");
 }
 
@@ -401,6 +410,8 @@ int main(void) {
         TEST(test_wrong_indentation_shows_both_lines),
         TEST(test_part_of_a_line_is_no_anchor),
         TEST(test_anchor_that_is_nowhere_says_so),
+        TEST(test_similar_line_is_shown),
+        TEST(test_edit_that_was_made_before_is_recognised),
         TEST(test_one_bad_edit_of_several_spoils_all),
         TEST(test_anchor_in_text_of_an_earlier_edit_is_explained),
         TEST(test_overlapping_edits_are_refused),

@@ -300,7 +300,7 @@ static void test_source_judged_before_is_not_built_again(void **state) {
     };
     PLAY(world, script);
     assert_int_equal(world->counters->judged, 3);
-    assert_non_null(strstr(story(world), "was judged already: wrong"));
+    assert_non_null(strstr(story(world), "was judged already (wrong: it is wrong)"));
 }
 
 static void test_cut_off_reply_is_continued_and_joined(void **state) {
