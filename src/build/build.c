@@ -15,10 +15,7 @@
 #include "build/imports.h"
 #include "build/nvcc.h"
 #include "build/toolchain.h"
-#include <errno.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #define DEFAULT_TIMEOUT_S 120.0
@@ -250,9 +247,7 @@ static bool write_inputs(Build *build, const char *scratch, const char *header, 
 }
 
 static bool compile_in(Build *build, const char *scratch, const char *header, const char *footer) {
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    int64_t start_ns = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+    int64_t start_ns = headers_clock_ns();
     CompileJob job = {
         .toolchain = build->options->toolchain,
         .scratch = scratch,

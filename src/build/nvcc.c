@@ -17,18 +17,17 @@
 #include "build/ptx_lines.h"
 #include "build/toolchain.h"
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <time.h>
+#include <unistd.h>
 
 #define MAX_LOG_BYTES ((size_t)4 << 20)
 #define MAX_COMPILER_MEMORY ((size_t)16 << 30)
 #define MAX_COMPILER_FILE ((size_t)1 << 30)
+#define NEEDED_DISK_BYTES ((off_t)64 << 20)
 #define MODULE_ID "cutegen_kernel"
 
 const char **nvcc_flags(Arena *arena, const Toolchain *toolchain) {
@@ -64,56 +63,69 @@ static bool is_crash(int signal) {
            signal == SIGFPE;
 }
 
-static bool disk_is_full(const char *directory) {
-    struct statvfs status;
-    return statvfs(directory, &status) == 0 &&
-           (uint64_t)status.f_bavail * status.f_frsize < (64u << 20);
+/* What a compiler needs is gone from the disk again when it has failed, so its room is probed. */
+static bool disk_is_full(Arena *arena, const char *directory) {
+    char *path = path_join(arena, directory, "probe");
+    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    if (fd < 0) return errno == ENOSPC || errno == EDQUOT;
+    int error = posix_fallocate(fd, 0, NEEDED_DISK_BYTES);
+    close(fd);
+    unlink(path);
+    return error == ENOSPC || error == EDQUOT;
 }
 
-/* A driver (gcc, nvcc) that lives on when the compiler below it is killed says so in words. */
-static bool killed_below(const char *log, const char **how, size_t *length) {
-    const char *end = strstr(log, " signal terminated program ");
-    if (!end) return false;
-    const char *start = end;
-    while (start > log && start[-1] != ':' && start[-1] != '\n') start--;
-    while (*start == ' ') start++;
-    *how = start;
-    *length = (size_t)(end - start);
-    return true;
+/* A driver that lives on when the compiler below it dies says so in words:
+ *     gcc: fatal error: Killed signal terminated program cc1plus
+ *     nvcc error   : 'cicc' died due to signal 9 (Kill signal)
+ * Gives the whole line. */
+static bool died_below(const char *log, const char **line, size_t *bytes) {
+    static const char *const kSigns[] = {" signal terminated program ", " died due to signal "};
+    for (const char *at = log; *at; at += *bytes + (at[*bytes] == '\n')) {
+        *bytes = strcspn(at, "\n");
+        *line = at;
+        bool driver = text_starts_with(at, "gcc: ") || text_starts_with(at, "g++: ") ||
+                      text_starts_with(at, "nvcc error ");
+        for (size_t i = 0; driver && i < COUNT_OF(kSigns); i++)
+            if (memmem(at, *bytes, kSigns[i], strlen(kSigns[i]))) return true;
+    }
+    return false;
+}
+
+static bool line_says(const char *line, size_t bytes, const char *words) {
+    return memmem(line, bytes, words, strlen(words)) != NULL;
 }
 
 /* Tells apart a source the compiler refuses, a compiler that crashed on it, and a machine that
  * did not let the compiler work. */
-static StepEnd judge_step(const CompileJob *job, const char *program, const ProcessResult *result,
-                          Error *err) {
-    const char *how;
-    size_t length;
+static StepEnd judge_step(Pass *pass, const char *program, const ProcessResult *result) {
+    Error *err = &pass->err;
+    const char *line = NULL;
+    size_t bytes = 0;
     if (result->timed_out || result->signal == SIGXCPU) return STEP_TIMEOUT;
     if (result->signal == 0 && result->exit_code == 0) return STEP_OK;
-    if (is_crash(result->signal)) return STEP_CRASHED;
-    if (result->signal == SIGXFSZ || strstr(result->err, "File size limit exceeded")) {
+    bool below = died_below(result->err, &line, &bytes);
+    if (is_crash(result->signal) || (below && (line_says(line, bytes, "Segmentation fault") ||
+                                               line_says(line, bytes, "signal 11") ||
+                                               line_says(line, bytes, "Aborted") ||
+                                               line_says(line, bytes, "signal 6 "))))
+        return STEP_CRASHED;
+    if (result->signal == SIGXFSZ || (below && line_says(line, bytes, "File size limit"))) {
         error_harness(err, "%s may not write files as large as it needs: raise the file size "
                            "limit (ulimit -f)", program);
-        return STEP_BROKEN;
-    }
-    if (strstr(result->err, "No space left on device") || disk_is_full(job->scratch)) {
-        error_harness(err, "the disk is full: %s needs some 100 MB free in %s, set TMPDIR to "
-                           "another place", program, job->scratch);
-        return STEP_BROKEN;
-    }
-    if (result->signal != 0) {
+    } else if (disk_is_full(pass->arena, pass->job->scratch)) {
+        error_harness(err, "the disk is full: %s needs some 100 MB in %s; make room, or set TMPDIR "
+                           "to another place", program, path_directory(pass->arena,
+                                                                       pass->job->scratch));
+    } else if (result->signal != 0) {
         error_harness(err, "%s was killed by signal %d (%s); is the machine out of memory?",
                       program, result->signal, strsignal(result->signal));
-        return STEP_BROKEN;
+    } else if (below) {
+        error_harness(err, "the compiler was killed (%.*s); is the machine out of memory?",
+                      (int)bytes, line);
+    } else {
+        return STEP_FAILED;
     }
-    if (killed_below(result->err, &how, &length)) {
-        if (length == strlen("Segmentation fault") && memcmp(how, "Segmentation", 12) == 0)
-            return STEP_CRASHED;
-        error_harness(err, "the compiler that %s runs was killed (%.*s); is the machine out of "
-                           "memory?", program, (int)length, how);
-        return STEP_BROKEN;
-    }
-    return STEP_FAILED;
+    return STEP_BROKEN;
 }
 
 static StepEnd run_command(Pass *pass, const char *const *argv, const char *const *env,
@@ -138,7 +150,7 @@ static StepEnd run_command(Pass *pass, const char *const *argv, const char *cons
     else
         buf_append(&pass->log, result.err, result.err_bytes);
     log_debug("build: %s took %.3f s", program, result.seconds);
-    StepEnd end = judge_step(pass->job, program, &result, &pass->err);
+    StepEnd end = judge_step(pass, program, &result);
     if (end == STEP_CRASHED)
         buf_printf(&pass->log, "%s fatal : the compiler crashed on this source (%s)\n", program,
                    result.signal ? strsignal(result.signal) : "Segmentation fault");

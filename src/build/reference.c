@@ -1,8 +1,9 @@
 /* reference.c - compiles a task's reference, once in double and once in float.
  *
  * A reference is the user's own C, so its errors are the user's: the first one is given back with
- * their file and line. Objects are kept by content like kernels; the two compilers run beside
- * each other. No contraction and no fast math: the reference has to be what it says.
+ * their file and line. Objects are kept by content like kernels, together with the headers that
+ * were reached; the two compilers run beside each other. No contraction and no fast math: the
+ * reference has to be what it says.
  */
 #include "build/build.h"
 
@@ -16,6 +17,7 @@
 
 #define MAX_REFERENCE_BYTES ((size_t)4 << 20)
 #define MAX_REFERENCE_MEMORY ((size_t)4 << 30)
+#define MAX_OBJECT_BYTES ((size_t)64 << 20)
 #define DEFAULT_TIMEOUT_S 120.0
 
 static const char *const kReals[] = {"double", "float"};
@@ -25,17 +27,16 @@ static const char *const kFlags[] = {
     "-Werror=implicit-function-declaration", "-Wl,-z,defs",
 };
 
-static Hash reference_key(Arena *arena, const Task *task, const Toolchain *toolchain,
-                          const char *text, const char *header) {
+static Hash reference_key(const Task *task, const Toolchain *toolchain, const char *text,
+                          const char *header) {
     Hasher *hasher = hasher_new();
-    hasher_add_text(hasher, "reference 1");
+    hasher_add_text(hasher, "reference 2");
     hasher_add_text(hasher, task->reference_path);
     hasher_add_text(hasher, text);
     hasher_add_text(hasher, header);
     for (size_t i = 0; i < COUNT_OF(kFlags); i++) hasher_add_text(hasher, kFlags[i]);
     hasher_add_text(hasher, toolchain->cc);
     hasher_add_text(hasher, toolchain->identity);
-    (void)arena;
     return hasher_finish(hasher);
 }
 
@@ -72,37 +73,42 @@ typedef struct {
     Error err;
 } Compilation;
 
-static void *compile_one(void *context) {
-    Compilation *job = context;
-    Arena *arena = job->arena;
-    const char *argv[32] = {job->options->toolchain->cc};
+/* Runs the C compiler with `flags` between fixed ones; false with job->err. */
+static bool run_cc(Compilation *job, const char *const *arguments) {
+    const char *argv[40] = {job->options->toolchain->cc};
     int count = 1;
     for (size_t i = 0; i < COUNT_OF(kFlags); i++) argv[count++] = kFlags[i];
-    argv[count++] = arena_printf(arena, "-DCUTEGEN_REAL=%s", job->real);
-    argv[count++] = arena_printf(arena, "-I%s", job->scratch);
-    argv[count++] = arena_printf(arena, "-I%s", job->task->directory);
-    argv[count++] = "-o";
-    argv[count++] = job->output;
-    argv[count++] = job->task->reference_path;
-    argv[count++] = "-lm";
+    for (int i = 0; arguments[i]; i++) argv[count++] = arguments[i];
     double timeout_s = job->options->timeout_s > 0 ? job->options->timeout_s : DEFAULT_TIMEOUT_S;
     ProcessOptions options = {.argv = argv, .cwd = job->scratch, .timeout_s = timeout_s,
                               .limits = {.memory_bytes = MAX_REFERENCE_MEMORY},
                               .cancel = job->options->cancel};
     ProcessResult result;
-    if (!process_run(arena, &options, &result, &job->err)) return NULL;
-    if (result.timed_out) {
-        error_input(&job->err, "%s: the compiler did not finish within %.0f s",
-                    job->task->reference_path, timeout_s);
-    } else if (result.signal != 0) {
-        error_harness(&job->err, "%s was killed by signal %d while compiling %s",
-                      job->options->toolchain->cc, result.signal, job->task->reference_path);
-    } else if (result.exit_code != 0) {
-        const char *error = first_error(arena, job->task, result.err);
-        error_input(&job->err, "%s", error ? error : result.err);
-    } else {
-        job->good = true;
-    }
+    if (!process_run(job->arena, &options, &result, &job->err)) return false;
+    const char *path = job->task->reference_path;
+    if (result.timed_out)
+        return error_input(&job->err, "%s: the compiler did not finish within %.0f s", path,
+                           timeout_s);
+    if (result.signal != 0)
+        return error_harness(&job->err, "%s was killed by signal %d while compiling %s", argv[0],
+                             result.signal, path);
+    if (result.exit_code == 0) return true;
+    const char *error = first_error(job->arena, job->task, result.err);
+    return error_input(&job->err, "%s", error ? error : result.err);
+}
+
+/* Preprocessing is a step of its own because its output tells which headers were reached. */
+static void *compile_one(void *context) {
+    Compilation *job = context;
+    Arena *arena = job->arena;
+    char *preprocessed = arena_printf(arena, "%s/%s.ii", job->scratch, job->real);
+    const char *preprocess[] = {
+        "-E", arena_printf(arena, "-DCUTEGEN_REAL=%s", job->real),
+        arena_printf(arena, "-I%s", job->scratch), arena_printf(arena, "-I%s", job->task->directory),
+        "-o", preprocessed, job->task->reference_path, NULL,
+    };
+    const char *compile[] = {"-x", "cpp-output", "-o", job->output, preprocessed, "-lm", NULL};
+    job->good = run_cc(job, preprocess) && run_cc(job, compile);
     return NULL;
 }
 
@@ -124,11 +130,42 @@ static bool compile_both(Arena *arena, const Task *task, const BuildOptions *opt
         size_t bytes;
         good = jobs[i].good;
         if (!good) *err = jobs[i].err;
-        good = good && file_read(jobs[i].arena, jobs[i].output, (size_t)64 << 20, &object, &bytes, err) &&
+        good = good &&
+               file_read(jobs[i].arena, jobs[i].output, MAX_OBJECT_BYTES, &object, &bytes, err) &&
                file_write_atomic(outputs[i], object, bytes, err);
     }
     for (int i = 0; i < 2; i++) arena_free(jobs[i].arena);
     return good;
+}
+
+/* ---- kept objects -------------------------------------------------------------------------- */
+
+/* headers.json is written last, so an entry that has one is whole. */
+static bool is_kept(Arena *arena, const char *directory, const char *const outputs[2]) {
+    char *text;
+    size_t bytes;
+    HeaderList headers;
+    bool touched = false;
+    Error ignored;
+    char *list = path_join(arena, directory, "headers.json");
+    return path_exists(list) && path_exists(outputs[0]) && path_exists(outputs[1]) &&
+           file_read(arena, list, MAX_REFERENCE_BYTES, &text, &bytes, &ignored) &&
+           headers_parse(arena, text, bytes, &headers) && headers_unchanged(&headers, &touched);
+}
+
+static bool compile_in(Arena *arena, const Task *task, const BuildOptions *options,
+                       const char *header, const char *directory, const char *scratch,
+                       const char *const outputs[2], Error *err) {
+    HeaderList headers;
+    bool complete;
+    int64_t start_ns = headers_clock_ns();
+    if (!file_write_atomic(path_join(arena, scratch, "reference.h"), header, strlen(header), err) ||
+        !compile_both(arena, task, options, scratch, outputs, err) ||
+        !headers_collect(arena, scratch, start_ns, &headers, &complete, err))
+        return false;
+    char *text = headers_text(arena, &headers);
+    return !complete ||
+           file_write_atomic(path_join(arena, directory, "headers.json"), text, strlen(text), err);
 }
 
 static bool compile_locked(Arena *arena, const Task *task, const BuildOptions *options,
@@ -136,12 +173,10 @@ static bool compile_locked(Arena *arena, const Task *task, const BuildOptions *o
                            Error *err) {
     int lock = file_lock(path_join(arena, directory, "lock"), true, options->cancel, err);
     if (lock < 0) return false;
-    bool good = !options->no_cache && path_exists(outputs[0]) && path_exists(outputs[1]);
+    bool good = !options->no_cache && is_kept(arena, directory, outputs);
     char *scratch = good ? NULL : directory_scratch(arena, "reference", err);
     if (scratch) {
-        good = file_write_atomic(path_join(arena, scratch, "reference.h"), header, strlen(header),
-                                 err) &&
-               compile_both(arena, task, options, scratch, outputs, err);
+        good = compile_in(arena, task, options, header, directory, scratch, outputs, err);
         Error ignored;
         directory_remove(scratch, &ignored);
     }
@@ -156,7 +191,7 @@ bool build_reference(Arena *arena, const Task *task, const BuildOptions *options
     if (!file_read(arena, task->reference_path, MAX_REFERENCE_BYTES, &text, &bytes, err))
         return false;
     char *header = task_reference_header(arena, task);
-    Hash key = reference_key(arena, task, options->toolchain, text, header);
+    Hash key = reference_key(task, options->toolchain, text, header);
     char *directory = cache_entry_directory(arena, &key, err);
     if (!directory) return false;
     const char *outputs[2];
@@ -164,6 +199,6 @@ bool build_reference(Arena *arena, const Task *task, const BuildOptions *options
         outputs[i] = arena_printf(arena, "%s/%s.so", directory, kReals[i]);
     *double_object = outputs[0];
     *float_object = outputs[1];
-    if (!options->no_cache && path_exists(outputs[0]) && path_exists(outputs[1])) return true;
+    if (!options->no_cache && is_kept(arena, directory, outputs)) return true;
     return compile_locked(arena, task, options, header, directory, outputs, err);
 }

@@ -11,6 +11,7 @@
 #include <setjmp.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -87,6 +88,7 @@ static void record(void **state) {
     for (int i = 0; i < 2; i++)
         task.tensors[i] = (Tensor){.name = i ? "y" : "x", .dtype = DTYPE_F32, .is_output = i == 1,
                                    .rank = 2, .extent_text = {"rows", "cols"}};
+    assert_int_equal(chdir(SOURCE_ROOT), 0);
     if (!toolchain_find(arena, "sm_90a", &toolchain, &err)) fail_msg("%s", err.message);
     const char *names[200];
     int count = case_names(arena, names, COUNT_OF(names));
