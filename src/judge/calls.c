@@ -157,7 +157,7 @@ static uint64_t budget(const Trial *trial) {
     double elements = 0, flops = task_flops(trial->task, trial->dims);
     for (int i = 0; i < trial->task->tensor_count; i++)
         elements += (double)trial->elements[i];
-    double lane_instructions = 2e9 + 1000 * elements + (isfinite(flops) ? 200 * flops : 0);
+    double lane_instructions = 2e8 + 1000 * elements + (isfinite(flops) ? 200 * flops : 0);
     return lane_instructions < 1e18 ? (uint64_t)lane_instructions : (uint64_t)1e18;
 }
 

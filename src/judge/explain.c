@@ -214,13 +214,13 @@ static const Tensor *tensor_named(const Trial *trial, const char *name) {
     return NULL;
 }
 
-/* "x[1048576]" where the offset is a whole element, else "x + 3 bytes". */
+/* "x[1048576]" where the offset is a whole element, else "byte 3 of x". */
 static char *element_text(Trial *trial, const char *name, int64_t offset_bytes) {
     const Tensor *tensor = tensor_named(trial, name);
     int64_t bytes = tensor ? dtype_info(tensor->dtype)->bytes : 0;
     if (bytes && offset_bytes % bytes == 0)
         return arena_printf(trial->arena, "%s[%lld]", name, (long long)(offset_bytes / bytes));
-    return arena_printf(trial->arena, "%s at byte %lld", name, (long long)offset_bytes);
+    return arena_printf(trial->arena, "byte %lld of %s", (long long)offset_bytes, name);
 }
 
 static char *bytes_text(Trial *trial, uint64_t bytes) {

@@ -1,4 +1,4 @@
-// expect: memory_error line=38 text="shared" task=row_softmax
+// expect: memory_error line=38 text="of shared memory, ending 4 bytes past its end" task=row_softmax
 //
 // The layout of the partial sums spans twice the shared memory that was declared.
 #include "task.h"

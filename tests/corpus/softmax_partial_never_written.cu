@@ -1,4 +1,4 @@
-// expect: memory_error task=row_softmax
+// expect: memory_error text="never written" task=row_softmax
 //
 // Sixteen partial sums are added, but the eight warps write only eight.
 #include "task.h"
