@@ -15,8 +15,9 @@ static const char *base_name(const char *path) {
     return slash ? slash + 1 : path;
 }
 
-/* The innermost .loc is nearly always in a CuTe header; the user's line is that of the outermost
- * frame. Statements without a .loc of their own take the one before. */
+/* The innermost .loc is nearly always in a CuTe header; the user's line is that of the innermost
+ * frame which still lies in the file of the outermost one: the helper that reads, not the line of
+ * the kernel that calls it. Statements without a .loc of their own take the one before. */
 void exec_locate(const Code *code, uint32_t pc, SimReport *report) {
     const Origin *origin = &code->origins[pc];
     const PtxFunction *f = code->function;
@@ -37,7 +38,7 @@ void exec_locate(const Code *code, uint32_t pc, SimReport *report) {
     for (uint32_t i = count; i-- > 0;) {
         const PtxLoc *loc = &f->locs[frames[i]];
         const char *file = file_name(code->module, loc->file);
-        if (i == count - 1) {
+        if (loc->file == f->locs[frames[count - 1]].file) {
             snprintf(report->file, sizeof report->file, "%s", file);
             report->line = loc->line;
         }
