@@ -82,8 +82,8 @@ bool decode_memory(Decoder *d) {
     inst.bytes = op.type.bytes;
     inst.count = (uint8_t)op.vector;
     bool wide = op.type.bytes == 8, is_float = op.type.letter == 'f';
-    inst.flags = (uint8_t)((wide ? INST_WIDE_DATA : 0) |
-                           (op.type.letter == 's' ? INST_SIGNED : 0));
+    inst.flags = (uint16_t)((wide ? INST_WIDE_DATA : 0) |
+                            (op.type.letter == 's' ? INST_SIGNED : 0));
     if (!decode_address(d, address, &inst))
         return false;
     bool entry_param = inst.space == SPACE_PARAM;
@@ -106,8 +106,10 @@ bool decode_memory(Decoder *d) {
     for (uint32_t i = 1; i < op.vector; i++)
         decode_list(d, refs[i]);
     inst.d = refs[0];
-    if (op.strong && (inst.space == SPACE_GLOBAL || inst.space == SPACE_GENERIC) && is_load)
-        d->program->ordered = true; // it may be waiting for another block
+    if (op.strong && is_load) {
+        inst.flags |= INST_STRONG;
+        d->program->ordered |= inst.space == SPACE_GLOBAL || inst.space == SPACE_GENERIC;
+    }
     decode_emit(d, inst);
     return true;
 }
@@ -142,8 +144,9 @@ bool decode_atomic(Decoder *d) {
     inst.count = 1;
     bool wide = op.type.bytes == 8;
     uint8_t lanes = wide ? 8 : 4;
-    inst.flags = (uint8_t)((wide ? INST_WIDE_DATA : 0) | (is_float ? INST_IS_FLOAT : 0) |
-                           (op.type.letter == 's' ? INST_SIGNED : 0));
+    inst.flags = (uint16_t)((wide ? INST_WIDE_DATA : 0) |
+                            (is_float ? INST_IS_FLOAT : 0) |
+                            (op.type.letter == 's' ? INST_SIGNED : 0));
     if (!strcmp(type, "bf16") || !strcmp(type, "bf16x2"))
         inst.source_count = 1; // marks bfloat16
     if (!strcmp(type, "bf16x2") || !strcmp(type, "f16x2"))
@@ -160,7 +163,7 @@ bool decode_atomic(Decoder *d) {
     if (d->failed)
         return false;
     inst.list = decode_list(d, inst.d);
-    inst.flags |= ignored_result ? INST_NO_RESULT : 0;
+    inst.flags |= ignored_result ? INST_NO_RESULT : INST_STRONG;
     if (inst.space != SPACE_SHARED && (is_float || !ignored_result))
         d->program->ordered = true;
     decode_emit(d, inst);

@@ -61,7 +61,7 @@ struct Inst {
     uint8_t aux;              // boolean operator, shuffle mode, atomic operator, …
     uint8_t source_count;     // of a, b, c, e that take part in SHADOW_ANY
     uint8_t widths;           // bits 0-1 d, 2-3 a, 4-5 b, 6-7 c: log2 of bytes per lane, 0: predicate
-    uint8_t flags;
+    uint16_t flags;
     uint16_t row;
     uint32_t list;            // first of `count` slots in Code.lists
     uint32_t target;          // branch or call
@@ -78,6 +78,7 @@ enum {
     INST_FIXED_ADDRESS = 32,  // no address register: displacement alone
     INST_HAS_COUNT = 64,      // barrier with a thread count
     INST_IS_FLOAT = 128,
+    INST_STRONG = 256,        // memory access that may wait for another thread
 };
 
 /* Where an instruction came from; as many as there are instructions. */
@@ -167,7 +168,7 @@ typedef struct {
     Activation *activation;
 } Split;
 
-#define MAX_JOINS 80
+#define MAX_JOINS 65536      // calls nest that deep
 
 struct Warp {
     Block *block;
@@ -178,8 +179,11 @@ struct Warp {
     bool tainted;             // some register may hold uninitialised data
     int split_count;
     uint32_t stalled;         // slices without a lane arriving anywhere
+    uint32_t strong;          // strong memory accesses since then
     Split splits[LANES];
-    Join joins[MAX_JOINS];
+    Join *joins;              // grows
+    uint32_t join_count, join_capacity;
+    int32_t free_join;        // chained through `parent`; -1: none
     Activation *activation;   // of the split that runs
     const Inst *inst;         // being executed, for reports
     uint8_t *local;           // LANES * local_stride bytes

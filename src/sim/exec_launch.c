@@ -183,8 +183,9 @@ void exec_start_warp(Warp *w) {
     reset_undefined(w, code, w->frame);
     w->live = w->lanes;
     w->stalled = 0;
-    for (int i = 0; i < MAX_JOINS; i++)
-        w->joins[i].used = false;
+    w->strong = 0;
+    w->join_count = 0;
+    w->free_join = -1;
     w->split_count = 1;
     w->splits[0] = (Split){.mask = w->lanes, .join = -1, .activation = &w->root};
     if (run->local_stride) {
@@ -379,9 +380,13 @@ static void *worker_run(void *argument) {
 }
 
 static void worker_free(Worker *worker) {
-    for (uint32_t i = 0; i < worker->block_count; i++)
-        if (worker->blocks[i].memory)
-            munmap(worker->blocks[i].memory, worker->blocks[i].memory_bytes);
+    for (uint32_t i = 0; i < worker->block_count; i++) {
+        Block *block = &worker->blocks[i];
+        for (uint32_t k = 0; block->memory && k < block->warp_count; k++)
+            free(block->warps[k].joins);
+        if (block->memory)
+            munmap(block->memory, block->memory_bytes);
+    }
     free(worker->blocks);
     while (worker->free_activations) {
         Activation *next = worker->free_activations->next_free;

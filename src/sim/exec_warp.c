@@ -13,17 +13,29 @@
 
 #define SPLIT_QUANTUM 1024   // instructions, while a warp has several splits
 #define STALLED_SLICES 256   // slices without an arrival before waiting lanes are let go
+#define SPINS 64             // the same in atomic and volatile accesses: somebody is waiting
 
 /* ---- joins ------------------------------------------------------------------------------------------ */
 
 static int32_t join_new(Warp *w, Join join) {
-    for (int32_t i = 0; i < MAX_JOINS; i++)
-        if (!w->joins[i].used) {
-            w->joins[i] = join;
-            w->joins[i].used = true;
-            return i;
-        }
-    return -1;
+    int32_t index = w->free_join;
+    if (index >= 0) {
+        w->free_join = w->joins[index].parent;
+    } else {
+        if (w->join_count >= MAX_JOINS)
+            return -1;
+        w->joins = ptx_grow(w->joins, w->join_count, &w->join_capacity, sizeof *w->joins);
+        index = (int32_t)w->join_count++;
+    }
+    w->joins[index] = join;
+    w->joins[index].used = true;
+    return index;
+}
+
+static void join_free(Warp *w, int32_t index) {
+    w->joins[index].used = false;
+    w->joins[index].parent = w->free_join;
+    w->free_join = index;
 }
 
 static void split_add(Warp *w, Split split) {
@@ -33,19 +45,19 @@ static void split_add(Warp *w, Split split) {
 /* Goes on with the lanes that have arrived, if they are all; a join nobody can reach any more goes
  * away. */
 static void join_check(Warp *w, int32_t index) {
-    Join *join = &w->joins[index];
-    if (!join->used || join->arrived != join->expected)
+    Join join = w->joins[index];
+    if (!join.used || join.arrived != join.expected)
         return;
-    join->used = false;
-    if (join->callee)
-        exec_activation_free(w->worker, join->callee);
-    if (join->expected)
-        split_add(w, (Split){.pc = join->pc, .mask = join->expected, .join = join->parent,
-                             .activation = join->activation});
+    join_free(w, index);
+    if (join.callee)
+        exec_activation_free(w->worker, join.callee);
+    if (join.expected)
+        split_add(w, (Split){.pc = join.pc, .mask = join.expected, .join = join.parent,
+                             .activation = join.activation});
 }
 
 static void join_arrive(Warp *w, int32_t index, uint32_t lanes) {
-    w->stalled = 0;
+    w->stalled = w->strong = 0;
     w->joins[index].arrived |= lanes;
     join_check(w, index);
 }
@@ -61,7 +73,7 @@ static void joins_leave(Warp *w, int32_t index, int32_t end, uint32_t lanes) {
 }
 
 bool exec_release_joins(Warp *w) {
-    for (int32_t i = 0; i < MAX_JOINS; i++) {
+    for (int32_t i = 0; i < (int32_t)w->join_count; i++) {
         Join *join = &w->joins[i];
         if (!join->used || !join->arrived || join->callee || w->split_count >= LANES)
             continue;
@@ -71,7 +83,7 @@ bool exec_release_joins(Warp *w) {
         split_add(w, (Split){.pc = join->pc, .mask = lanes, .join = join->parent,
                              .activation = join->activation});
         join_check(w, i);
-        w->stalled = 0;
+        w->stalled = w->strong = 0;
         return true;
     }
     return false;
@@ -108,7 +120,7 @@ static void lanes_exit(Warp *w, int index, uint32_t lanes) {
     if (!w->splits[index].mask)
         split_remove(w, index);
     w->live &= ~lanes;
-    w->stalled = 0;
+    w->stalled = w->strong = 0;
     w->block->live_threads -= (uint32_t)__builtin_popcount(lanes);
     joins_leave(w, s.join, -1, lanes);
     exec_check_barriers(w->block);
@@ -452,6 +464,8 @@ static inline __attribute__((always_inline)) uint32_t run_split(Warp *w, int ind
             pc++;
             if (__builtin_expect(w->block->faulted, 0))
                 goto stopped;
+            if (inst->flags & INST_STRONG && ++w->strong >= SPINS)
+                goto stopped; // others may have what it is waiting for
             continue;
         }
         if (inst->control == CONTROL_BRANCH) {
@@ -564,8 +578,12 @@ bool exec_warp(Warp *w, uint32_t quantum) {
         left -= slice - unused;
         left -= left && slice == unused; // something that is no instruction, such as an arrival
         ran = true;
-        if (!unused && ++w->stalled > STALLED_SLICES)
+        if (w->strong >= SPINS || (!unused && ++w->stalled > STALLED_SLICES)) {
             exec_release_joins(w);
+            if (w->strong && w->split_count == 1)
+                left = 0; // the other warps' turn
+            w->strong = 0;
+        }
     }
     return ran;
 }
