@@ -182,6 +182,7 @@ static bool read_node(Reader *r, struct fy_event *event, int depth, YamlNode **o
         node->kind = YAML_SCALAR;
         node->quoted = style == FYSS_SINGLE_QUOTED || style == FYSS_DOUBLE_QUOTED;
         node->text = arena_string_n(r->arena, text ? text : "", text ? length : 0);
+        if (length == 0 && !node->quoted) node->line = 0; // nothing is nowhere, in any version
         bool has_nul = strlen(node->text) != (text ? length : 0);
         fy_parser_event_free(r->parser, event);
         if (has_nul) return refuse(r, node, "a zero character cannot be part of a text");
