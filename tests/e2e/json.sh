@@ -15,7 +15,7 @@ verdict() { # KERNEL VERDICT: quick, since the corpus test judges them in full
     json_is verdict.verdict "$2"
     [ ! -s "$scratch/.err" ] || fail "--quiet with --json prints something"
 }
-verdict relu_copy_of_unequal_sizes compile_error
+verdict relu_copy_that_does_not_fit compile_error
 verdict relu_allocates forbidden
 verdict relu_returns_an_error launch_error
 verdict relu_factor wrong

@@ -32,8 +32,10 @@ def main():
     try:
         document = json.load(sys.stdin)
         jsonschema.validate(document, schema, cls=jsonschema.Draft202012Validator)
-    except (ValueError, jsonschema.ValidationError) as problem:
-        sys.exit(f"{sys.argv[1]}: {problem}")
+    except ValueError as problem:
+        sys.exit(f"{sys.argv[1]}: not JSON: {problem}")
+    except jsonschema.ValidationError as problem:
+        sys.exit(f"{sys.argv[1]}: at {problem.json_path}: {problem.message}")
 
 
 main()
