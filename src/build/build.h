@@ -66,7 +66,7 @@ typedef struct {
 
 typedef struct {
     const Toolchain *toolchain;
-    double timeout_s;           // 0: 120
+    double timeout_s;           // what one compiler may compute, 0: 120; thrice that by the clock
     bool no_cache;
     Cancel *cancel;
 } BuildOptions;

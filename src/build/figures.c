@@ -86,7 +86,7 @@ void demangle_names(Arena *arena, const char **names, int count) {
     for (int i = 0; i < count; i++) buf_printf(&input, "%s\n", names[i]);
     const char *argv[] = {"c++filt", NULL};
     ProcessOptions options = {.argv = argv, .input = input.data, .input_bytes = input.length,
-                              .timeout_s = 10};
+                              .timeout_s = 60};
     ProcessResult result;
     Error ignored;
     if (process_run(arena, &options, &result, &ignored) && result.exit_code == 0) {

@@ -104,6 +104,7 @@ static StepEnd judge_step(Pass *pass, const char *program, const ProcessResult *
     if (result->timed_out || result->signal == SIGXCPU) return STEP_TIMEOUT;
     if (result->signal == 0 && result->exit_code == 0) return STEP_OK;
     bool below = died_below(result->err, &line, &bytes);
+    if (below && line_says(line, bytes, "CPU time limit")) return STEP_TIMEOUT;
     if (is_crash(result->signal) || (below && (line_says(line, bytes, "Segmentation fault") ||
                                                line_says(line, bytes, "signal 11") ||
                                                line_says(line, bytes, "Aborted") ||
@@ -138,7 +139,9 @@ static StepEnd run_command(Pass *pass, const char *const *argv, const char *cons
         .cwd = pass->job->scratch,
         .timeout_s = left_s,
         .max_output_bytes = MAX_LOG_BYTES,
-        .limits = {.memory_bytes = MAX_COMPILER_MEMORY, .file_bytes = MAX_COMPILER_FILE},
+        .limits = {.cpu_s = pass->job->cpu_s,
+                   .memory_bytes = MAX_COMPILER_MEMORY,
+                   .file_bytes = MAX_COMPILER_FILE},
         .cancel = cancel,
     };
     ProcessResult result;

@@ -35,8 +35,8 @@ typedef enum {
 typedef struct {
     const Toolchain *toolchain;
     const char *scratch;        // holds kernel.cu and task.h; everything is written here
-    double deadline;            // clock_seconds()
-    double timeout_s;           // the same, as the user knows it
+    double cpu_s;               // what any one compiler may compute
+    double deadline;            // clock_seconds(): when all must have ended
     Cancel *cancel;
     bool plain;                 // do not take the steps apart
 } CompileJob;
