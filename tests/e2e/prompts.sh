@@ -1,40 +1,25 @@
-# Every code fence that a model is shown compiles. A fence tagged cuda holds functions at namespace
-# scope that `using namespace cute` may precede; all of them go into one file, each in a namespace
-# of its own, so that one compilation suffices.
-set -u
-root=$1
-build=$2
-scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
-
-nvcc=
-for candidate in "${CUDA_HOME:-/nonexistent}/bin/nvcc" "$root/.cache/cuda/bin/nvcc" \
-    "$(command -v nvcc)" /usr/local/cuda/bin/nvcc; do
-    [ -x "$candidate" ] && nvcc=$candidate && break
-done
-cutlass=${CUTLASS_PATH:-$root/.cache/cutlass/include}
-[ -n "$nvcc" ] || { echo "nvcc not found"; exit 1; }
-[ -f "$cutlass/cute/tensor.hpp" ] || cutlass=$cutlass/include
-[ -f "$cutlass/cute/tensor.hpp" ] || { echo "CUTLASS headers not found in $cutlass"; exit 1; }
+# Every code fence that a model is shown compiles, without a warning, and computes what it says. A
+# fence tagged cuda holds functions at namespace scope behind `using namespace cute`. All of them go
+# into one kernel file, with the launch() of tests/data/prompt_kernels, so that one build suffices.
+. "$1/tests/support/e2e.sh"
 
 {
+    echo '#include "task.h"'
     echo '#include <cute/tensor.hpp>'
+    echo 'using namespace cute;'
     find "$root/prompts" -name '*.md' | sort | while read -r file; do
-        awk -v file="$file" -v name="$(basename "$file" .md)" '
-            /^```cuda$/ { inside = 1; start = NR; text = ""; next }
-            /^```$/ && inside {
-                inside = 0
-                if (text !~ /\{\{[a-z_]+\}\}/)
-                    printf "namespace %s_%d {\nusing namespace cute;\n#line %d \"%s\"\n%s}\n", \
-                           name, start, start + 1, file, text
-            }
-            inside { text = text $0 "\n" }' "$file"
+        awk '/^```cuda$/ { inside = 1; text = ""; next }
+             /^```$/ && inside { inside = 0; if (text !~ /\{\{[a-z_]+\}\}/) print "// fence\n" text }
+             inside { text = text $0 "\n" }' "$file"
     done
-} >"$scratch/fences.cu"
-fences=$(grep -c '^namespace' "$scratch/fences.cu")
-[ "$fences" -ge 5 ] || { echo "only $fences fences found"; exit 1; }
-"$nvcc" -std=c++17 -arch=sm_90a -I"$cutlass" --expt-relaxed-constexpr -Werror all-warnings \
-    --ptx -o "$scratch/fences.ptx" "$scratch/fences.cu" || exit 1
-kernels=$(grep -c '^\.visible \.entry\|^\.entry' "$scratch/fences.ptx")
-echo "$fences fences compile, $kernels kernels"
-[ "$kernels" -ge 5 ]
+    cat "$root/tests/data/prompt_kernels/launch.cu"
+} >kernel.cu
+fences=$(grep -c '^// fence' kernel.cu)
+kernels=$(grep -c '^__global__' kernel.cu)
+[ "$fences" -ge 6 ] || fail "only $fences fences found in prompts/"
+[ "$(grep -c '<<<' kernel.cu)" -eq "$kernels" ] ||
+    fail "$kernels kernels are shown, but launch.cu does not call each of them"
+
+expect 0 "$cutegen" check "$root/tests/data/prompt_kernels" kernel.cu --json
+json_is verdict.verdict pass
+finish
