@@ -393,10 +393,11 @@ static void append_usage(Decoder *d) {
             abort();
     }
     d->usage_first[c->count] = d->usage_count;
-    memcpy(d->usage_data + d->usage_count, d->pending_reads,
-           d->pending_read_count * sizeof(uint32_t));
-    memcpy(d->usage_data + d->usage_count + d->pending_read_count, d->pending_writes,
-           d->pending_write_count * sizeof(uint32_t));
+    uint32_t *data = d->usage_data + d->usage_count;
+    for (uint32_t i = 0; i < d->pending_read_count; i++)
+        *data++ = d->pending_reads[i];
+    for (uint32_t i = 0; i < d->pending_write_count; i++)
+        *data++ = d->pending_writes[i];
     d->usages[c->count] = (Usage){.read_count = (uint16_t)d->pending_read_count,
                                   .write_count = (uint16_t)d->pending_write_count,
                                   .crosses_lanes = d->crosses};
@@ -523,6 +524,8 @@ static void resolve(const Decoder *d, const uint32_t *slots, uint32_t *ref) {
 static bool assign_slots(Decoder *d, FlowEdge *edges) {
     Code *c = d->code;
     for (uint32_t i = 0; i < c->count; i++) {
+        if (!d->usage_data)
+            break;
         d->usages[i].reads = d->usage_data + d->usage_first[i];
         d->usages[i].writes = d->usages[i].reads + d->usages[i].read_count;
     }

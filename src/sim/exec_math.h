@@ -55,6 +55,7 @@ CLAMP(u64, 0, UINT64_MAX)
 CLAMP(s64, INT64_MIN, INT64_MAX)
 #undef CLAMP
 
+PURE s32 low24(s32 x) { return (s32)((u32)x << 8) >> 8; }
 PURE u32 population(u32 x) {
     x -= (x >> 1) & 0x55555555;
     x = (x & 0x33333333) + ((x >> 2) & 0x33333333);
