@@ -238,9 +238,12 @@ static bool assign_parts(Reader *reader, Plan *plan) {
     if (!plan->stub || !plan->ptx || !host_id || !plan->module_id ||
         strcmp(host_id, plan->module_id) != 0)
         return unexpected(reader, "the passes do not share a module id");
-    if (!has_word(&plan->cudafe, "--gen_module_id_file"))
-        return unexpected(reader, "cudafe++ does not write the module id");
+    // Whichever pass nvcc runs first makes up the id.
+    if (has_word(&plan->cudafe, "--gen_module_id_file") ==
+        has_word(&plan->cicc, "--gen_module_id_file"))
+        return unexpected(reader, "not one of the passes writes the module id");
     remove_word(&plan->cudafe, "--gen_module_id_file");
+    remove_word(&plan->cicc, "--gen_module_id_file");
     return true;
 }
 

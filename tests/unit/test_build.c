@@ -484,22 +484,28 @@ static void test_full_disk_is_a_harness_fault_that_says_so(void **state) {
 
 /* ---- dry runs --------------------------------------------------------------------------------- */
 
-static char *recorded_dryrun(World *world) {
-    return read_text(world, SOURCE_ROOT "/tests/data/build/dryrun-13.0.txt");
+/* What `nvcc --dryrun --keep --keep-dir /scratch` and our flags printed. */
+static char *recorded_dryrun(World *world, const char *version) {
+    return read_text(world, arena_printf(world->arena,
+                                         SOURCE_ROOT "/tests/data/build/dryrun-%s.txt", version));
 }
 
 static void test_recorded_dry_run_is_understood(void **state) {
     World *world = *state;
-    Plan plan;
-    const char *why;
-    if (!plan_parse(world->arena, recorded_dryrun(world), &plan, &why)) fail_msg("%s", why);
-    assert_string_equal(plan.cicc.argv[0], "/opt/cuda/bin/../nvvm/bin/cicc");
-    assert_string_equal(plan.module_id, "/scratch/kernel.module_id");
-    assert_string_equal(plan.ptx, "/scratch/kernel.ptx");
-    for (int i = 0; i < plan.cudafe.argc; i++)
-        assert_string_not_equal(plan.cudafe.argv[i], "--gen_module_id_file");
-    for (int i = 0; i < plan.link.argc; i++)
-        assert_string_not_equal(plan.link.argv[i], "/scratch/kernel_dlink.o");
+    static const char *const versions[] = {"13.0", "13.2"};
+    for (size_t version = 0; version < COUNT_OF(versions); version++) {
+        Plan plan;
+        const char *why;
+        if (!plan_parse(world->arena, recorded_dryrun(world, versions[version]), &plan, &why))
+            fail_msg("%s", why);
+        assert_string_equal(plan.cicc.argv[0], "/opt/cuda/bin/../nvvm/bin/cicc");
+        assert_string_equal(plan.module_id, "/scratch/kernel.module_id");
+        assert_string_equal(plan.ptx, "/scratch/kernel.ptx");
+        for (int i = 0; i < plan.cudafe.argc; i++)
+            assert_string_not_equal(plan.cudafe.argv[i], "--gen_module_id_file");
+        for (int i = 0; i < plan.link.argc; i++)
+            assert_string_not_equal(plan.link.argv[i], "/scratch/kernel_dlink.o");
+    }
 }
 
 static char *edited(World *world, const char *text, const char *from, const char *to) {
@@ -510,7 +516,7 @@ static char *edited(World *world, const char *text, const char *from, const char
 
 static void test_foreign_dry_runs_are_left_to_plain_nvcc(void **state) {
     World *world = *state;
-    char *good = recorded_dryrun(world);
+    char *good = recorded_dryrun(world, "13.0");
     const char *foreign[] = {
         "", "#$ \n", "nvcc fatal   : Unknown option\n", "#$ gcc -c x.c -o x.o\n",
         arena_printf(world->arena, "%s#$ upload /scratch/kernel.ptx\n", good),
