@@ -19,10 +19,10 @@
 #include <unistd.h>
 
 #define DEFAULT_TIMEOUT_S 120.0
-#define IDLE_FACTOR 3.0 // on a busy machine a compiler waits: that is not the kernel's doing
-#define MAX_SOURCE_BYTES ((size_t)1 << 20)
-#define MAX_OBJECT_BYTES ((size_t)256 << 20)
-#define RECIPE_VERSION "2" // changes with what is kept or how it is made
+#define IDLE_FACTOR       3.0 // on a busy machine a compiler waits: that is not the kernel's doing
+#define MAX_SOURCE_BYTES  ((size_t)1 << 20)
+#define MAX_OBJECT_BYTES  ((size_t)256 << 20)
+#define RECIPE_VERSION    "2" // changes with what is kept or how it is made
 
 typedef struct {
     Arena *arena;
@@ -40,8 +40,11 @@ typedef struct {
 
 static void set_refusal(Build *build, int line, const char *message) {
     Diagnostic *item = arena_new_of(build->arena, Diagnostic);
-    *item = (Diagnostic){.level = DIAGNOSTIC_ERROR, .file = KERNEL_FILE, .line = line,
-                         .user_line = line, .message = message};
+    *item = (Diagnostic){.level = DIAGNOSTIC_ERROR,
+                         .file = KERNEL_FILE,
+                         .line = line,
+                         .user_line = line,
+                         .message = message};
     build->result->status = BUILD_COMPILE_ERROR;
     build->result->diagnostics = item;
     build->result->diagnostic_count = 1;
@@ -52,7 +55,8 @@ static void set_refusal(Build *build, int line, const char *message) {
 
 static int line_of(const char *text, size_t at) {
     int line = 1;
-    for (size_t i = 0; i < at; i++) line += text[i] == '\n';
+    for (size_t i = 0; i < at; i++)
+        line += text[i] == '\n';
     return line;
 }
 
@@ -61,8 +65,11 @@ static bool source_is_text(Build *build) {
     const char *source = build->source;
     size_t bytes = build->source_bytes;
     if (bytes > MAX_SOURCE_BYTES) {
-        set_refusal(build, 0, arena_printf(build->arena, "the file has %zu bytes; at most %zu are "
-                                           "taken", bytes, MAX_SOURCE_BYTES));
+        set_refusal(build, 0,
+                    arena_printf(build->arena,
+                                 "the file has %zu bytes; at most %zu are "
+                                 "taken",
+                                 bytes, MAX_SOURCE_BYTES));
         return false;
     }
     const char *zero = memchr(source, '\0', bytes);
@@ -74,7 +81,8 @@ static bool source_is_text(Build *build) {
     if (!text_is_utf8(source, bytes)) {
         size_t good = 0;
         for (size_t step = bytes; step > 0; step /= 2)
-            while (good + step <= bytes && text_is_utf8(source, good + step)) good += step;
+            while (good + step <= bytes && text_is_utf8(source, good + step))
+                good += step;
         set_refusal(build, line_of(source, good), "this is not UTF-8 text");
         return false;
     }
@@ -160,14 +168,16 @@ static bool check_object(Build *build, const char *object, bool *ok) {
         names[0] = arena_printf(build->arena, "an unusual object file (%s)", why);
         set_forbidden(build, names, 1);
     } else if (good && !imports.defines_launch) {
-        set_refusal(build, 0, arena_printf(build->arena, "it defines no launch(...); expected is\n%s",
-                                           task_launch_signature(build->arena, build->task)));
+        set_refusal(build, 0,
+                    arena_printf(build->arena, "it defines no launch(...); expected is\n%s",
+                                 task_launch_signature(build->arena, build->task)));
         build->result->distilled =
             arena_printf(build->arena, KERNEL_FILE " defines no launch(...); expected is\n%s\n",
                          task_launch_signature(build->arena, build->task));
     } else if (good) {
-        const char **names = arena_array_of(
-            build->arena, const char *, (size_t)(imports.undefined_count + imports.needed_count) + 1);
+        const char **names =
+            arena_array_of(build->arena, const char *,
+                           (size_t)(imports.undefined_count + imports.needed_count) + 1);
         int count = 0;
         for (int i = 0; i < imports.undefined_count; i++)
             if (!import_allowed(imports.undefined[i])) names[count++] = imports.undefined[i];
@@ -176,8 +186,10 @@ static bool check_object(Build *build, const char *object, bool *ok) {
         if (imports.run_path)
             names[count++] = arena_printf(build->arena, "run path %s", imports.run_path);
         *ok = count == 0;
-        if (count > 0) set_forbidden(build, names, count);
-        else constructs_find(build->arena, data, bytes, build->result);
+        if (count > 0)
+            set_forbidden(build, names, count);
+        else
+            constructs_find(build->arena, data, bytes, build->result);
     }
     arena_free(scratch);
     return good;
@@ -219,11 +231,14 @@ static bool settle(Build *build, const CompileOutcome *outcome) {
         return true;
     case COMPILE_TIMEOUT:
         result->status = BUILD_TIMEOUT;
-        result->distilled = arena_printf(build->arena, "the compiler did not finish " KERNEL_FILE
+        result->distilled = arena_printf(build->arena,
+                                         "the compiler did not finish " KERNEL_FILE
                                          " within %.0f s; use smaller tiles or less unrolling and "
-                                         "template recursion\n", build->timeout_s);
+                                         "template recursion\n",
+                                         build->timeout_s);
         return true;
-    case COMPILE_OK: break;
+    case COMPILE_OK:
+        break;
     }
     result->status = BUILD_OK;
     result->figures = figures_parse(build->arena, outcome->log, &result->figure_count);
@@ -233,7 +248,8 @@ static bool settle(Build *build, const CompileOutcome *outcome) {
 
 /* ---- compiling ---------------------------------------------------------------------------- */
 
-static bool write_inputs(Build *build, const char *scratch, const char *header, const char *footer) {
+static bool write_inputs(Build *build, const char *scratch, const char *header,
+                         const char *footer) {
     Buf text = {0};
     buf_append(&text, build->source, build->source_bytes);
     // A source may end without a newline, or with a backslash that would join the next line.
@@ -295,8 +311,13 @@ bool build_kernel(Arena *arena, const Task *task, const char *source, size_t sou
     double start = clock_seconds();
     *result = (BuildResult){.distilled = ""};
     Build build = {
-        .arena = arena, .task = task, .source = source, .source_bytes = source_bytes,
-        .options = options, .result = result, .err = err,
+        .arena = arena,
+        .task = task,
+        .source = source,
+        .source_bytes = source_bytes,
+        .options = options,
+        .result = result,
+        .err = err,
         .timeout_s = options->timeout_s > 0 ? options->timeout_s : DEFAULT_TIMEOUT_S,
     };
     if (!source_is_text(&build)) {

@@ -15,7 +15,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#define CACHE_SCHEMA 1
+#define CACHE_SCHEMA     1
 #define MAX_RESULT_BYTES ((size_t)16 << 20)
 
 /* ---- where entries lie ------------------------------------------------------------------- */
@@ -57,17 +57,19 @@ static bool load_headers(Arena *arena, const char *directory, const char *hash, 
            headers_parse(arena, text, bytes, list);
 }
 
-static Json *text_or_null(const char *text) { return text ? json_string(text) : json_null(); }
+static Json *text_or_null(const char *text) {
+    return text ? json_string(text) : json_null();
+}
 
 static Json *diagnostics_json(const BuildResult *result) {
     Json *list = json_array();
     for (int i = 0; i < result->diagnostic_count; i++) {
         const Diagnostic *item = &result->diagnostics[i];
-        json_array_append_new(
-            list, json_pack("{s:b, s:s, s:i, s:i, s:s, s:o, s:i}", "warning",
-                            item->level == DIAGNOSTIC_WARNING, "file", item->file, "line",
-                            item->line, "column", item->column, "message", item->message, "frames",
-                            text_or_null(item->frames), "user_line", item->user_line));
+        json_array_append_new(list, json_pack("{s:b, s:s, s:i, s:i, s:s, s:o, s:i}", "warning",
+                                              item->level == DIAGNOSTIC_WARNING, "file", item->file,
+                                              "line", item->line, "column", item->column, "message",
+                                              item->message, "frames", text_or_null(item->frames),
+                                              "user_line", item->user_line));
     }
     return list;
 }
@@ -87,7 +89,8 @@ static Json *figures_json(const BuildResult *result) {
 
 static Json *texts_json(const char *const *texts, int count) {
     Json *list = json_array();
-    for (int i = 0; i < count; i++) json_array_append_new(list, json_string(texts[i]));
+    for (int i = 0; i < count; i++)
+        json_array_append_new(list, json_string(texts[i]));
     return list;
 }
 
@@ -200,10 +203,9 @@ bool cache_load(Arena *arena, const char *directory, const Hash *key, BuildResul
         return false;
     loaded.compiler_seconds = json_real_or(json, "compiler_seconds", 0);
     loaded.distilled = json_text(json, "distilled", "");
-    loaded.diagnostics = load_diagnostics(arena, json_object_get(json, "diagnostics"),
-                                          &loaded.diagnostic_count);
-    loaded.figures =
-        load_figures(arena, json_object_get(json, "figures"), &loaded.figure_count);
+    loaded.diagnostics =
+        load_diagnostics(arena, json_object_get(json, "diagnostics"), &loaded.diagnostic_count);
+    loaded.figures = load_figures(arena, json_object_get(json, "figures"), &loaded.figure_count);
     loaded.forbidden =
         load_texts(arena, json_object_get(json, "forbidden"), &loaded.forbidden_count);
     loaded.constructs =

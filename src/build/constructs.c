@@ -15,11 +15,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FATBIN_MAGIC 0xBA55ED50u
-#define FATBIN_PTX 1
-#define MAX_CHAIN 64
+#define FATBIN_MAGIC   0xBA55ED50u
+#define FATBIN_PTX     1
+#define MAX_CHAIN      64
 #define MAX_CONSTRUCTS 64
-#define MAX_ENTRIES 64
+#define MAX_ENTRIES    64
 
 /* ---- PTX in the object --------------------------------------------------------------------- */
 
@@ -70,12 +70,14 @@ static bool next_ptx(const uint8_t *data, size_t bytes, size_t *at, size_t *end_
 /* Instructions that move data between memories or multiply matrices. */
 static bool moves_or_multiplies(const char *line, const char *end) {
     static const char *const kPrefixes[] = {
-        "ld.global", "ld.shared", "st.global", "st.shared", "ld.v", "cp.async", "cp.reduce",
-        "ldmatrix", "stmatrix", "wgmma.mma_async", "mma.sync", "red.", "atom.", "ld.relaxed",
+        "ld.global", "ld.shared", "st.global",       "st.shared", "ld.v", "cp.async", "cp.reduce",
+        "ldmatrix",  "stmatrix",  "wgmma.mma_async", "mma.sync",  "red.", "atom.",    "ld.relaxed",
     };
     if (line < end && *line == '@') { // a predicate
-        while (line < end && !isspace((unsigned char)*line)) line++;
-        while (line < end && isspace((unsigned char)*line)) line++;
+        while (line < end && !isspace((unsigned char)*line))
+            line++;
+        while (line < end && isspace((unsigned char)*line))
+            line++;
     }
     for (size_t i = 0; i < COUNT_OF(kPrefixes); i++) {
         size_t length = strlen(kPrefixes[i]);
@@ -124,15 +126,18 @@ static void collect_names(Arena *arena, const char *text, size_t bytes, NameList
     for (const char *line = text; line < end;) {
         const char *newline = memchr(line, '\n', (size_t)(end - line));
         const char *stop = newline ? newline : end;
-        while (line < stop && isspace((unsigned char)*line)) line++;
+        while (line < stop && isspace((unsigned char)*line))
+            line++;
         size_t offset = (size_t)(line - text);
-        while (loc + 1 < lines.loc_count && lines.locs[loc + 1].offset <= offset) loc++;
+        while (loc + 1 < lines.loc_count && lines.locs[loc + 1].offset <= offset)
+            loc++;
         static const char kEntry[] = ".entry ";
         const char *entry = memmem(line, (size_t)(stop - line), kEntry, strlen(kEntry));
         if (entry && entries++ < MAX_ENTRIES) {
             entry += strlen(kEntry);
             size_t length = 0;
-            while (entry + length < stop && entry[length] != '(' && entry[length] != ' ') length++;
+            while (entry + length < stop && entry[length] != '(' && entry[length] != ' ')
+                length++;
             add_name(arena, names, arena_string_n(arena, entry, length), false);
         } else if (moves_or_multiplies(line, stop)) {
             mark_chain(&lines, loc, seen, used);
@@ -178,10 +183,12 @@ static const struct {
  * Digits before may belong to an identifier that ends with them, so shorter numbers are tried. */
 static size_t identifier_length(const char *name, const char *at) {
     const char *digits = at;
-    while (digits > name && isdigit((unsigned char)digits[-1])) digits--;
+    while (digits > name && isdigit((unsigned char)digits[-1]))
+        digits--;
     for (; digits < at; digits++) {
         size_t bytes = (size_t)strtoul(digits, NULL, 10), word = 0;
-        while (word < bytes && (isalnum((unsigned char)at[word]) || at[word] == '_')) word++;
+        while (word < bytes && (isalnum((unsigned char)at[word]) || at[word] == '_'))
+            word++;
         if (bytes > 0 && word == bytes) return bytes;
     }
     return 0;
@@ -197,8 +204,9 @@ static void find_operations(Found *found, const char *name) {
         size_t bytes = identifier_length(name, at);
         // SM90_TMA_LOAD_OP and SM90_TMA_LOAD_2D are how SM90_TMA_LOAD is made.
         char *text = arena_string_n(found->arena, at, bytes);
-        bool inner = text_ends_with(text, "_OP") || (strstr(text, "_TMA_") && text_ends_with(text, "D") &&
-                                                     bytes > 1 && isdigit((unsigned char)text[bytes - 2]));
+        bool inner =
+            text_ends_with(text, "_OP") || (strstr(text, "_TMA_") && text_ends_with(text, "D") &&
+                                            bytes > 1 && isdigit((unsigned char)text[bytes - 2]));
         if (!bytes || inner || !strchr(text, '_')) continue;
         if (gmma) text = arena_printf(found->arena, "SM90_%s", text + strlen("MMA_"));
         add_construct(found, text, strlen(text));

@@ -15,10 +15,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_MESSAGE_BYTES 500
-#define MAX_FRAME_BYTES 420
+#define MAX_MESSAGE_BYTES     500
+#define MAX_FRAME_BYTES       420
 #define MAX_SOURCE_LINE_BYTES 160
-#define MAX_USER_FRAMES 3
+#define MAX_USER_FRAMES       3
 
 const char *short_path(Arena *arena, const char *path) {
     static const char *const kRoots[] = {"/include/", "/source/include/"};
@@ -40,7 +40,9 @@ typedef struct {
     Buf distilled;
 } Distiller;
 
-static bool is_user_file(const char *file) { return strcmp(path_base(file), KERNEL_FILE) == 0; }
+static bool is_user_file(const char *file) {
+    return strcmp(path_base(file), KERNEL_FILE) == 0;
+}
 
 static bool is_footer(const Record *record) {
     return strcmp(path_base(record->file), CONTRACT_FOOTER_FILE) == 0;
@@ -71,7 +73,8 @@ static int kernel_line(const Distiller *distiller, const char *name, size_t byte
             const char *next = found + bytes + strspn(found + bytes, " \n");
             if (!starts || *next != '(') continue;
             int line = 1;
-            for (const char *c = distiller->source; c < found; c++) line += *c == '\n';
+            for (const char *c = distiller->source; c < found; c++)
+                line += *c == '\n';
             return line;
         }
         at = end;
@@ -97,8 +100,10 @@ static void explain_unresolved(Distiller *distiller, Record *record) {
     const char *at = record->message + strlen(kUnresolved);
     const char *name = arena_string_n(distiller->scratch, at, strcspn(at, "'"));
     demangle_names(distiller->scratch, &name, 1);
-    record->message = arena_printf(distiller->scratch, "device function %s is declared, but "
-                                   "defined nowhere", name);
+    record->message = arena_printf(distiller->scratch,
+                                   "device function %s is declared, but "
+                                   "defined nowhere",
+                                   name);
     const char *last = strrchr(name, ':');
     last = last ? last + 1 : name;
     int line = call_line(distiller, last, strcspn(last, "<("));
@@ -115,9 +120,12 @@ static void explain_entry(Distiller *distiller, Record *record) {
     demangle_names(distiller->scratch, &name, 1);
     unsigned used, most;
     const char *sizes = strstr(at, "uses too much shared data (");
-    if (sizes && sscanf(sizes, "uses too much shared data (0x%x bytes, 0x%x max)", &used, &most) == 2)
-        record->message = arena_printf(distiller->scratch, "kernel %s uses too much static shared "
-                                       "memory: %u bytes, at most %u", name, used, most);
+    if (sizes &&
+        sscanf(sizes, "uses too much shared data (0x%x bytes, 0x%x max)", &used, &most) == 2)
+        record->message = arena_printf(distiller->scratch,
+                                       "kernel %s uses too much static shared "
+                                       "memory: %u bytes, at most %u",
+                                       name, used, most);
     else
         record->message = arena_printf(distiller->scratch, "kernel %s%s", name, at + bytes + 1);
     const char *last = strrchr(name, ':');
@@ -211,7 +219,8 @@ static const char *frames_text(Distiller *distiller, const Record *record) {
         bool users = is_user_file(frame->file);
         if (!users && i > 0) continue;
         const char *file = short_path(arena, frame->file);
-        char *where = arena_printf(arena, "%s %s:%d", users ? "called at" : "from", file, frame->line);
+        char *where =
+            arena_printf(arena, "%s %s:%d", users ? "called at" : "from", file, frame->line);
         buf_printf(&text, "%s\n", frame_text(arena, frame, where));
         shown += users;
     }
@@ -238,7 +247,7 @@ static bool speaks_of_errors(const Record *record) {
         strstr(record->message, "error-type"))
         return true;
     return record->context_count > 0 && (strstr(record->contexts[0].what, "<error-type>") ||
-                                       strstr(record->contexts[0].what, "<error-constant>"));
+                                         strstr(record->contexts[0].what, "<error-constant>"));
 }
 
 static bool same_cause(const Record *a, int a_line, const Record *b, int b_line) {
@@ -311,7 +320,8 @@ static void put_source_line(Distiller *distiller, int number, int column) {
     size_t bytes;
     if (!source_line(distiller, number, &line, &bytes)) return;
     size_t shown = bytes < MAX_SOURCE_LINE_BYTES ? bytes : MAX_SOURCE_LINE_BYTES;
-    while (shown < bytes && shown > 0 && ((unsigned char)line[shown] & 0xC0) == 0x80) shown--;
+    while (shown < bytes && shown > 0 && ((unsigned char)line[shown] & 0xC0) == 0x80)
+        shown--;
     buf_printf(&distiller->distilled, "%5d | %.*s\n", number, (int)shown, line);
     if (column <= 0 || (size_t)column > shown) return;
     buf_puts(&distiller->distilled, "      | ");
@@ -331,9 +341,9 @@ static void put_indented(Buf *out, const char *text) {
 static Diagnostic describe(Distiller *distiller, const Cause *cause) {
     const Record *record = cause->record;
     Arena *arena = distiller->arena;
-    const char *message = record->detail ? arena_printf(distiller->scratch, "%s; %s",
-                                                        record->message, record->detail)
-                                         : record->message;
+    const char *message =
+        record->detail ? arena_printf(distiller->scratch, "%s; %s", record->message, record->detail)
+                       : record->message;
     return (Diagnostic){
         .level = record->level,
         .file = record->file[0] ? short_path(arena, record->file) : "",
@@ -356,8 +366,7 @@ static void put_cause(Distiller *distiller, const Cause *cause, const Diagnostic
         buf_printf(out, KERNEL_FILE ": ");
     buf_printf(out, "%s: %s\n", item->level == DIAGNOSTIC_ERROR ? "error" : "warning",
                item->message);
-    if (cause->line > 0)
-        put_source_line(distiller, cause->line, in_header ? 0 : item->column);
+    if (cause->line > 0) put_source_line(distiller, cause->line, in_header ? 0 : item->column);
     if (in_header) {
         char *quoted = arena_string(distiller->scratch, cause->record->snippet);
         const char *text = quoted ? quoted + strspn(quoted, " \t") : "";
@@ -406,7 +415,8 @@ static int count_level(RecordList records, DiagnosticLevel level) {
 Diagnosis diagnose(Arena *arena, const char *log, const char *source) {
     Distiller distiller = {.arena = arena, .scratch = arena_new(), .source = source};
     buf_puts(&distiller.distilled, "");
-    for (const char *c = source; *c; c++) distiller.source_lines += *c == '\n' || !c[1];
+    for (const char *c = source; *c; c++)
+        distiller.source_lines += *c == '\n' || !c[1];
     RecordList records = records_parse(distiller.scratch, clean_text(distiller.scratch, log));
     for (int i = 0; i < records.count; i++) {
         explain_entry(&distiller, &records.items[i]);
@@ -418,7 +428,8 @@ Diagnosis diagnose(Arena *arena, const char *log, const char *source) {
     errors = settle_braces(records, causes, errors);
     int warnings = find_causes(&distiller, records, DIAGNOSTIC_WARNING, causes + errors);
     Diagnostic *items = arena_array_of(arena, Diagnostic, (size_t)(errors + warnings) + 1);
-    for (int i = 0; i < errors + warnings; i++) items[i] = describe(&distiller, &causes[i]);
+    for (int i = 0; i < errors + warnings; i++)
+        items[i] = describe(&distiller, &causes[i]);
 
     if (errors > 0) {
         put_all(&distiller, causes, items, errors, count_level(records, DIAGNOSTIC_ERROR));

@@ -12,9 +12,9 @@
 #include <ctype.h>
 #include <string.h>
 
-#define MAX_STEPS 32
+#define MAX_STEPS     32
 #define MAX_VARIABLES 64
-#define MAX_WORDS 256
+#define MAX_WORDS     256
 
 typedef struct {
     const char *name, *value;
@@ -45,7 +45,8 @@ static const char *variable_value(const Reader *reader, const char *name, size_t
 
 static size_t name_length(const char *text) {
     size_t length = 0;
-    while (isalnum((unsigned char)text[length]) || text[length] == '_') length++;
+    while (isalnum((unsigned char)text[length]) || text[length] == '_')
+        length++;
     return isdigit((unsigned char)text[0]) ? 0 : length;
 }
 
@@ -56,7 +57,8 @@ static bool split_words(Reader *reader, const char *at, size_t bytes, Step *step
     const char *words[MAX_WORDS];
     int count = 0;
     while (at < end) {
-        while (at < end && isspace((unsigned char)*at)) at++;
+        while (at < end && isspace((unsigned char)*at))
+            at++;
         if (at == end) break;
         Buf word = {0};
         buf_puts(&word, "");
@@ -92,8 +94,7 @@ static bool split_words(Reader *reader, const char *at, size_t bytes, Step *step
 static bool read_line(Reader *reader, const char *line, size_t bytes) {
     size_t name = name_length(line);
     if (name > 0 && name < bytes && line[name] == '=') {
-        if (reader->variable_count == MAX_VARIABLES)
-            return unexpected(reader, "many variables");
+        if (reader->variable_count == MAX_VARIABLES) return unexpected(reader, "many variables");
         Variable *variable = &reader->variables[reader->variable_count++];
         variable->name = arena_string_n(reader->arena, line, name);
         variable->value = arena_string_n(reader->arena, line + name + 1, bytes - name - 1);
@@ -159,7 +160,9 @@ static bool take_step(Reader *reader, StepTest *matches, const void *context, St
     return unexpected(reader, what);
 }
 
-static bool runs_program(const Step *step, const void *name) { return program_is(step, name); }
+static bool runs_program(const Step *step, const void *name) {
+    return program_is(step, name);
+}
 
 static bool preprocesses_into(const Step *step, const void *path) {
     const char *output = option_value(step, "-o");
@@ -183,7 +186,8 @@ static bool links_shared(const Step *step, const void *unused) {
 
 static bool is_device_link(const Step *step, const void *unused) {
     (void)unused;
-    return program_is(step, "nvlink") || (program_is(step, "fatbinary") && has_word(step, "-link")) ||
+    return program_is(step, "nvlink") ||
+           (program_is(step, "fatbinary") && has_word(step, "-link")) ||
            (has_word(step, "-c") && word_ending(step, "link.stub"));
 }
 
@@ -205,8 +209,7 @@ static void collect_environment(Reader *reader, Plan *plan) {
     int count = 0;
     for (size_t i = 0; i < COUNT_OF(kPassed); i++) {
         const char *value = variable_value(reader, kPassed[i], strlen(kPassed[i]));
-        if (value)
-            plan->env[count++] = arena_printf(reader->arena, "%s=%s", kPassed[i], value);
+        if (value) plan->env[count++] = arena_printf(reader->arena, "%s=%s", kPassed[i], value);
     }
     plan->path = variable_value(reader, "PATH", strlen("PATH"));
 }

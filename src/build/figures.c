@@ -15,23 +15,25 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_KERNELS 64
+#define MAX_KERNELS    64
 #define MAX_NAME_BYTES 160
 
 /* The number before `unit` in a line such as "0 bytes stack frame, 8 bytes spill stores". */
 static int number_before(const char *line, const char *line_end, const char *unit) {
     const char *at = memmem(line, (size_t)(line_end - line), unit, strlen(unit));
     if (!at) return 0;
-    while (at > line && at[-1] == ' ') at--;
+    while (at > line && at[-1] == ' ')
+        at--;
     const char *start = at;
-    while (start > line && start[-1] >= '0' && start[-1] <= '9') start--;
+    while (start > line && start[-1] >= '0' && start[-1] <= '9')
+        start--;
     return start == at ? 0 : atoi(start);
 }
 
 static const char *after(const char *line, const char *line_end, const char *prefix) {
     size_t bytes = strlen(prefix);
     return (size_t)(line_end - line) > bytes && memcmp(line, prefix, bytes) == 0 ? line + bytes
-                                                                                : NULL;
+                                                                                 : NULL;
 }
 
 const KernelFigures *figures_parse(Arena *arena, const char *log, int *count) {
@@ -47,8 +49,8 @@ const KernelFigures *figures_parse(Arena *arena, const char *log, int *count) {
         } else if (last && after(line, end, "ptxas info    : Used ")) {
             last->registers = number_before(line, end, "registers");
             last->shared_bytes = number_before(line, end, "bytes smem");
-        } else if (last && after(line, end, "    ") && memmem(line, (size_t)(end - line),
-                                                             "bytes stack frame", 17)) {
+        } else if (last && after(line, end, "    ") &&
+                   memmem(line, (size_t)(end - line), "bytes stack frame", 17)) {
             last->stack_bytes = number_before(line, end, "bytes stack frame");
             last->spill_store_bytes = number_before(line, end, "bytes spill stores");
             last->spill_load_bytes = number_before(line, end, "bytes spill loads");
@@ -56,7 +58,8 @@ const KernelFigures *figures_parse(Arena *arena, const char *log, int *count) {
         line = *end ? end + 1 : end;
     }
     demangle_names(arena, names, kernels);
-    for (int i = 0; i < kernels; i++) items[i].kernel = names[i];
+    for (int i = 0; i < kernels; i++)
+        items[i].kernel = names[i];
     *count = kernels;
     return items;
 }
@@ -83,10 +86,11 @@ static char *kernel_name(Arena *arena, const char *demangled) {
 void demangle_names(Arena *arena, const char **names, int count) {
     if (count == 0) return;
     Buf input = {0};
-    for (int i = 0; i < count; i++) buf_printf(&input, "%s\n", names[i]);
+    for (int i = 0; i < count; i++)
+        buf_printf(&input, "%s\n", names[i]);
     const char *argv[] = {"c++filt", NULL};
-    ProcessOptions options = {.argv = argv, .input = input.data, .input_bytes = input.length,
-                              .timeout_s = 60};
+    ProcessOptions options = {
+        .argv = argv, .input = input.data, .input_bytes = input.length, .timeout_s = 60};
     ProcessResult result;
     Error ignored;
     if (process_run(arena, &options, &result, &ignored) && result.exit_code == 0) {

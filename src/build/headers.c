@@ -39,9 +39,11 @@ typedef struct {
 /* The slot that holds `path`, or the free one where it would go. */
 static size_t path_slot(const PathSet *set, const char *path) {
     uint64_t hash = 1469598103934665603u; // FNV-1a
-    for (const char *c = path; *c; c++) hash = (hash ^ (unsigned char)*c) * 1099511628211u;
+    for (const char *c = path; *c; c++)
+        hash = (hash ^ (unsigned char)*c) * 1099511628211u;
     size_t at = (size_t)hash & (set->capacity - 1);
-    while (set->slots[at] && strcmp(set->slots[at], path) != 0) at = (at + 1) & (set->capacity - 1);
+    while (set->slots[at] && strcmp(set->slots[at], path) != 0)
+        at = (at + 1) & (set->capacity - 1);
     return at;
 }
 
@@ -51,7 +53,8 @@ static bool path_set_has(const PathSet *set, const char *path) {
 
 static void path_set_add(PathSet *set, const char *path) {
     if (set->count * 2 >= set->capacity) {
-        PathSet larger = {.arena = set->arena, .capacity = set->capacity ? set->capacity * 2 : 1024};
+        PathSet larger = {.arena = set->arena,
+                          .capacity = set->capacity ? set->capacity * 2 : 1024};
         larger.slots = arena_array_of(set->arena, const char *, larger.capacity);
         for (size_t i = 0; i < set->capacity; i++)
             if (set->slots[i]) path_set_add(&larger, set->slots[i]);
@@ -66,7 +69,8 @@ static void path_set_add(PathSet *set, const char *path) {
 static bool marker_path(const char *line, char path[PATH_MAX]) {
     if (line[0] != '#' || line[1] != ' ') return false;
     const char *at = line + 2;
-    while (*at >= '0' && *at <= '9') at++;
+    while (*at >= '0' && *at <= '9')
+        at++;
     if (at[0] != ' ' || at[1] != '"') return false;
     at += 2;
     size_t length = 0;
@@ -148,10 +152,10 @@ char *headers_text(Arena *arena, const HeaderList *headers) {
     Json *list = json_owned(arena, json_array());
     for (int i = 0; i < headers->count; i++) {
         const HeaderState *header = &headers->items[i];
-        json_array_append_new(list, json_pack("[s, I, I, I, s]", header->path,
-                                              (json_int_t)header->bytes,
-                                              (json_int_t)header->mtime_ns,
-                                              (json_int_t)header->ctime_ns, header->hash.hex));
+        json_array_append_new(list,
+                              json_pack("[s, I, I, I, s]", header->path, (json_int_t)header->bytes,
+                                        (json_int_t)header->mtime_ns, (json_int_t)header->ctime_ns,
+                                        header->hash.hex));
     }
     return json_line(arena, list);
 }

@@ -51,8 +51,7 @@ static bool file_offset(const Elf *elf, uint64_t address, uint64_t bytes, uint64
 
 static bool read_header(Arena *arena, Elf *elf) {
     Elf64_Ehdr header;
-    if (!read_at(elf, 0, &header, sizeof header) ||
-        memcmp(header.e_ident, ELFMAG, SELFMAG) != 0)
+    if (!read_at(elf, 0, &header, sizeof header) || memcmp(header.e_ident, ELFMAG, SELFMAG) != 0)
         return bad(elf, "not an ELF file");
     if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_ident[EI_DATA] != ELFDATA2LSB ||
         header.e_machine != EM_X86_64 || header.e_type != ET_DYN)
@@ -94,21 +93,40 @@ static bool read_dynamic(Elf *elf, Dynamic *dynamic) {
             return bad(elf, "the dynamic segment does not end");
         if (entry.d_tag == DT_NULL) return true;
         switch (entry.d_tag) {
-        case DT_STRTAB: dynamic->strings = entry.d_un.d_ptr; break;
-        case DT_STRSZ: dynamic->string_bytes = entry.d_un.d_val; break;
-        case DT_SYMTAB: dynamic->symbols = entry.d_un.d_ptr; break;
-        case DT_HASH: dynamic->hash = entry.d_un.d_ptr; break;
-        case DT_GNU_HASH: dynamic->gnu_hash = entry.d_un.d_ptr; break;
+        case DT_STRTAB:
+            dynamic->strings = entry.d_un.d_ptr;
+            break;
+        case DT_STRSZ:
+            dynamic->string_bytes = entry.d_un.d_val;
+            break;
+        case DT_SYMTAB:
+            dynamic->symbols = entry.d_un.d_ptr;
+            break;
+        case DT_HASH:
+            dynamic->hash = entry.d_un.d_ptr;
+            break;
+        case DT_GNU_HASH:
+            dynamic->gnu_hash = entry.d_un.d_ptr;
+            break;
         case DT_RPATH:
         case DT_RUNPATH:
             dynamic->run_path = entry.d_un.d_val;
             dynamic->has_run_path = true;
             break;
-        case DT_RELA: dynamic->relocations[0] = entry.d_un.d_ptr; break;
-        case DT_RELASZ: dynamic->relocation_bytes[0] = entry.d_un.d_val; break;
-        case DT_JMPREL: dynamic->relocations[1] = entry.d_un.d_ptr; break;
-        case DT_PLTRELSZ: dynamic->relocation_bytes[1] = entry.d_un.d_val; break;
-        case DT_REL: return bad(elf, "relocations of an unusual kind");
+        case DT_RELA:
+            dynamic->relocations[0] = entry.d_un.d_ptr;
+            break;
+        case DT_RELASZ:
+            dynamic->relocation_bytes[0] = entry.d_un.d_val;
+            break;
+        case DT_JMPREL:
+            dynamic->relocations[1] = entry.d_un.d_ptr;
+            break;
+        case DT_PLTRELSZ:
+            dynamic->relocation_bytes[1] = entry.d_un.d_val;
+            break;
+        case DT_REL:
+            return bad(elf, "relocations of an unusual kind");
         case DT_SYMENT:
             if (entry.d_un.d_val != sizeof(Elf64_Sym)) return bad(elf, "odd symbol size");
             break;
@@ -120,8 +138,10 @@ static bool read_dynamic(Elf *elf, Dynamic *dynamic) {
         case DT_AUDIT:
         case DT_DEPAUDIT:
         case DT_FILTER:
-        case DT_AUXILIARY: return bad(elf, "asks the loader for an audit or filter library");
-        default: break;
+        case DT_AUXILIARY:
+            return bad(elf, "asks the loader for an audit or filter library");
+        default:
+            break;
         }
     }
 }
@@ -200,8 +220,7 @@ static int compare_names(const void *a, const void *b) {
 
 static bool read_symbols(Arena *arena, Elf *elf, const Dynamic *dynamic, DynamicImports *imports) {
     uint32_t count = 0;
-    if (!count_hashed(elf, dynamic, &count) || !count_relocated(elf, dynamic, &count))
-        return false;
+    if (!count_hashed(elf, dynamic, &count) || !count_relocated(elf, dynamic, &count)) return false;
     if (count > MAX_SYMBOLS) return bad(elf, "very many symbols");
     imports->undefined = arena_array_of(arena, const char *, (size_t)count + 1);
     for (uint32_t i = 1; i < count; i++) {
@@ -259,9 +278,9 @@ bool import_allowed(const char *symbol) {
 }
 
 bool library_allowed(const char *needed) {
-    static const char *const kLibraries[] = {"libstdc++.so.6", "libm.so.6", "libgcc_s.so.1",
-                                             "libc.so.6", "ld-linux-x86-64.so.2",
-                                             "libcudart.so.12", "libcudart.so.13"};
+    static const char *const kLibraries[] = {
+        "libstdc++.so.6",       "libm.so.6",       "libgcc_s.so.1",  "libc.so.6",
+        "ld-linux-x86-64.so.2", "libcudart.so.12", "libcudart.so.13"};
     for (size_t i = 0; i < COUNT_OF(kLibraries); i++)
         if (strcmp(kLibraries[i], needed) == 0) return true;
     return false;

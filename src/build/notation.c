@@ -11,7 +11,7 @@
 #include <ctype.h>
 #include <string.h>
 
-#define MAX_DEPTH 64
+#define MAX_DEPTH     64
 #define MAX_ARGUMENTS 64
 
 static void rewrite(const char *text, size_t bytes, Buf *out, int depth);
@@ -42,11 +42,14 @@ static int split_arguments(const char *text, size_t bytes, Piece pieces[MAX_ARGU
     for (size_t i = 0; i <= bytes; i++) {
         bool end = i == bytes;
         if (!end && strchr("<([{", text[i])) depth++;
-        if (!end && strchr(">)]}", text[i]) && !(text[i] == '>' && i && text[i - 1] == '-')) depth--;
+        if (!end && strchr(">)]}", text[i]) && !(text[i] == '>' && i && text[i - 1] == '-'))
+            depth--;
         if (!end && !(text[i] == ',' && depth == 0)) continue;
-        while (start < i && text[start] == ' ') start++;
+        while (start < i && text[start] == ' ')
+            start++;
         size_t last = i;
-        while (last > start && text[last - 1] == ' ') last--;
+        while (last > start && text[last - 1] == ' ')
+            last--;
         if (count == MAX_ARGUMENTS) return -1;
         pieces[count++] = (Piece){text + start, last - start};
         start = i + 1;
@@ -102,8 +105,8 @@ static bool rewrite_known(const char *name, size_t bytes, const Piece *pieces, i
 }
 
 static void rewrite(const char *text, size_t bytes, Buf *out, int depth) {
-    static const char *const kDropped[] = {"cute::", "cutlass::", "SM90::GMMA::", "std::__4::",
-                                           "struct ", "class "};
+    static const char *const kDropped[] = {
+        "cute::", "cutlass::", "SM90::GMMA::", "std::__4::", "struct ", "class "};
     for (size_t at = 0; at < bytes;) {
         bool word_start = at == 0 || !(isalnum((unsigned char)text[at - 1]) || text[at - 1] == '_');
         bool dropped = false;
@@ -147,7 +150,8 @@ char *cute_notation(Arena *arena, const char *text, size_t max_bytes) {
     rewrite(text, strlen(text), &out, 1);
     if (out.length > max_bytes && max_bytes > 4) {
         out.length = max_bytes - 3;
-        while (out.length > 0 && ((unsigned char)out.data[out.length] & 0xC0) == 0x80) out.length--;
+        while (out.length > 0 && ((unsigned char)out.data[out.length] & 0xC0) == 0x80)
+            out.length--;
         out.data[out.length] = '\0';
         buf_puts(&out, "...");
     }

@@ -24,38 +24,57 @@
 #include <time.h>
 #include <unistd.h>
 
-#define MAX_LOG_BYTES ((size_t)4 << 20)
+#define MAX_LOG_BYTES       ((size_t)4 << 20)
 #define MAX_COMPILER_MEMORY ((size_t)16 << 30)
-#define MAX_COMPILER_FILE ((size_t)1 << 30)
-#define NEEDED_DISK_BYTES ((off_t)64 << 20)
-#define MODULE_ID "cutegen_kernel"
+#define MAX_COMPILER_FILE   ((size_t)1 << 30)
+#define NEEDED_DISK_BYTES   ((off_t)64 << 20)
+#define MODULE_ID           "cutegen_kernel"
 
 const char **nvcc_flags(Arena *arena, const Toolchain *toolchain) {
     const char *flags[] = {
-        "-std=c++17", "-O3", arena_printf(arena, "-I%s", toolchain->cutlass_include),
-        "--expt-relaxed-constexpr", "-lineinfo", "-cudart", "shared", "--no-compress", "-gencode",
+        "-std=c++17",
+        "-O3",
+        arena_printf(arena, "-I%s", toolchain->cutlass_include),
+        "--expt-relaxed-constexpr",
+        "-lineinfo",
+        "-cudart",
+        "shared",
+        "--no-compress",
+        "-gencode",
         arena_printf(arena, "arch=%s,code=[%s,%s]", arch_virtual(arena, toolchain->arch),
                      arch_virtual(arena, toolchain->arch), toolchain->arch),
-        "-shared", "-Xcompiler", "-fPIC", "-Xptxas", "-v", NULL,
+        "-shared",
+        "-Xcompiler",
+        "-fPIC",
+        "-Xptxas",
+        "-v",
+        NULL,
     };
     return arena_copy(arena, flags, sizeof flags);
 }
 
 /* ---- one step ---------------------------------------------------------------------------- */
 
-typedef enum { STEP_OK, STEP_FAILED, STEP_CRASHED, STEP_TIMEOUT, STEP_STOPPED, STEP_BROKEN } StepEnd;
+typedef enum {
+    STEP_OK,
+    STEP_FAILED,
+    STEP_CRASHED,
+    STEP_TIMEOUT,
+    STEP_STOPPED,
+    STEP_BROKEN
+} StepEnd;
 
 /* The state of one thread that runs steps in order. */
 typedef struct {
-    Arena *arena;               // its own: arenas are not shared between threads
+    Arena *arena; // its own: arenas are not shared between threads
     const CompileJob *job;
     const Plan *plan;
     const Step *steps[4];
     int step_count;
-    atomic_int stop;            // set when nobody wants its result any more
+    atomic_int stop; // set when nobody wants its result any more
     StepEnd end;
     Buf log;
-    Error err;                  // with STEP_BROKEN
+    Error err; // with STEP_BROKEN
 } Pass;
 
 static bool is_crash(int signal) {
@@ -105,18 +124,21 @@ static StepEnd judge_step(Pass *pass, const char *program, const ProcessResult *
     if (result->signal == 0 && result->exit_code == 0) return STEP_OK;
     bool below = died_below(result->err, &line, &bytes);
     if (below && line_says(line, bytes, "CPU time limit")) return STEP_TIMEOUT;
-    if (is_crash(result->signal) || (below && (line_says(line, bytes, "Segmentation fault") ||
-                                               line_says(line, bytes, "signal 11") ||
-                                               line_says(line, bytes, "Aborted") ||
-                                               line_says(line, bytes, "signal 6 "))))
+    if (is_crash(result->signal) ||
+        (below &&
+         (line_says(line, bytes, "Segmentation fault") || line_says(line, bytes, "signal 11") ||
+          line_says(line, bytes, "Aborted") || line_says(line, bytes, "signal 6 "))))
         return STEP_CRASHED;
     if (result->signal == SIGXFSZ || (below && line_says(line, bytes, "File size limit"))) {
-        error_harness(err, "%s may not write files as large as it needs: raise the file size "
-                           "limit (ulimit -f)", program);
+        error_harness(err,
+                      "%s may not write files as large as it needs: raise the file size "
+                      "limit (ulimit -f)",
+                      program);
     } else if (disk_is_full(pass->arena, pass->job->scratch)) {
-        error_harness(err, "the disk is full: %s needs some 100 MB in %s; make room, or set TMPDIR "
-                           "to another place", program, path_directory(pass->arena,
-                                                                       pass->job->scratch));
+        error_harness(err,
+                      "the disk is full: %s needs some 100 MB in %s; make room, or set TMPDIR "
+                      "to another place",
+                      program, path_directory(pass->arena, pass->job->scratch));
     } else if (result->signal != 0) {
         error_harness(err, "%s was killed by signal %d (%s); is the machine out of memory?",
                       program, result->signal, strsignal(result->signal));
@@ -264,9 +286,15 @@ static bool finish(Arena *arena, const CompileJob *job, Pass *pass, const char *
         outcome->status = COMPILE_OK;
         outcome->object = object;
         break;
-    case STEP_FAILED: outcome->status = COMPILE_FAILED; break;
-    case STEP_CRASHED: outcome->status = COMPILE_CRASHED; break;
-    case STEP_TIMEOUT: outcome->status = COMPILE_TIMEOUT; break;
+    case STEP_FAILED:
+        outcome->status = COMPILE_FAILED;
+        break;
+    case STEP_CRASHED:
+        outcome->status = COMPILE_CRASHED;
+        break;
+    case STEP_TIMEOUT:
+        outcome->status = COMPILE_TIMEOUT;
+        break;
     case STEP_STOPPED:
     case STEP_BROKEN:
         if (cancelled(job->cancel)) return error_interrupted(err, "the build was interrupted");
@@ -287,8 +315,10 @@ static bool check_setup(const CompileJob *job, const CompileOutcome *outcome, Er
                            job->toolchain->arch, (int)strcspn(fatal, "\n"), fatal);
     }
     if (strstr(outcome->log, "unsupported GNU version! gcc versions later than"))
-        return error_input(err, "%s is too new for %s: install an older gcc and put it first in "
-                           "PATH", job->toolchain->identity, job->toolchain->nvcc);
+        return error_input(err,
+                           "%s is too new for %s: install an older gcc and put it first in "
+                           "PATH",
+                           job->toolchain->identity, job->toolchain->nvcc);
     return true;
 }
 
@@ -297,13 +327,16 @@ static bool compile_plainly(Arena *arena, const CompileJob *job, CompileOutcome 
     const char **flags = nvcc_flags(arena, job->toolchain);
     const char *argv[40] = {job->toolchain->nvcc};
     int count = 1;
-    for (int i = 0; flags[i]; i++) argv[count++] = flags[i];
+    for (int i = 0; flags[i]; i++)
+        argv[count++] = flags[i];
     const char *rest[] = {"--keep", "--keep-dir", job->scratch, "-o", "kernel.so", "kernel.cu"};
-    for (size_t i = 0; i < COUNT_OF(rest); i++) argv[count++] = rest[i];
+    for (size_t i = 0; i < COUNT_OF(rest); i++)
+        argv[count++] = rest[i];
     Pass pass;
     pass_init(&pass, job, NULL);
     pass.end = run_command(&pass, argv, NULL, "nvcc", job->cancel);
-    bool good = finish(arena, job, &pass, path_join(arena, job->scratch, "kernel.so"), outcome, err);
+    bool good =
+        finish(arena, job, &pass, path_join(arena, job->scratch, "kernel.so"), outcome, err);
     pass_free(&pass);
     return good && check_setup(job, outcome, err);
 }
@@ -343,9 +376,11 @@ static bool make_plan(Arena *arena, const CompileJob *job, Plan *plan, bool *kno
     const char **flags = nvcc_flags(arena, job->toolchain);
     const char *argv[40] = {job->toolchain->nvcc, "--dryrun", "--keep", "--keep-dir", job->scratch};
     int count = 5;
-    for (int i = 0; flags[i]; i++) argv[count++] = flags[i];
+    for (int i = 0; flags[i]; i++)
+        argv[count++] = flags[i];
     const char *rest[] = {"-o", "kernel.so", "kernel.cu"};
-    for (size_t i = 0; i < COUNT_OF(rest); i++) argv[count++] = rest[i];
+    for (size_t i = 0; i < COUNT_OF(rest); i++)
+        argv[count++] = rest[i];
     ProcessOptions options = {
         .argv = argv, .cwd = job->scratch, .timeout_s = 60, .cancel = job->cancel};
     ProcessResult result;

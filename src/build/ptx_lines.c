@@ -14,17 +14,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_FILES 4096
-#define MAX_STRINGS 20000
-#define MAX_LOCS 1000000
-#define MAX_CHAIN 64
+#define MAX_FILES     4096
+#define MAX_STRINGS   20000
+#define MAX_LOCS      1000000
+#define MAX_CHAIN     64
 #define MAX_PTX_BYTES ((size_t)64 << 20)
 
 /* ---- words of a line ---------------------------------------------------------------------- */
 
 static bool skip_word(const char **at, const char *end, const char *word) {
     const char *c = *at;
-    while (c < end && (*c == ' ' || *c == '\t' || *c == ',')) c++;
+    while (c < end && (*c == ' ' || *c == '\t' || *c == ','))
+        c++;
     size_t bytes = strlen(word);
     if ((size_t)(end - c) < bytes || memcmp(c, word, bytes) != 0) return false;
     *at = c + bytes;
@@ -33,7 +34,8 @@ static bool skip_word(const char **at, const char *end, const char *word) {
 
 static bool read_int(const char **at, const char *end, int *value) {
     const char *c = *at;
-    while (c < end && (*c == ' ' || *c == '\t' || *c == ',')) c++;
+    while (c < end && (*c == ' ' || *c == '\t' || *c == ','))
+        c++;
     const char *start = c;
     long sum = 0;
     for (; c < end && isdigit((unsigned char)*c); c++)
@@ -83,7 +85,8 @@ static bool read_loc(const char *at, const char *end, PtxLoc *loc) {
 
 static size_t count_locs(const char *text, const char *end) {
     size_t count = 0;
-    for (const char *at = text; (at = memmem(at, (size_t)(end - at), ".loc", 4)); at += 4) count++;
+    for (const char *at = text; (at = memmem(at, (size_t)(end - at), ".loc", 4)); at += 4)
+        count++;
     return count < MAX_LOCS ? count : MAX_LOCS;
 }
 
@@ -121,7 +124,8 @@ static const char *read_string(Arena *arena, PtxLines *lines, const char *at, co
     buf_puts(&name, "");
     bool more = true;
     while (more && at < end) {
-        while (at < end && isspace((unsigned char)*at)) at++;
+        while (at < end && isspace((unsigned char)*at))
+            at++;
         if (!skip_word(&at, end, ".b8")) break;
         int byte;
         while (more && read_int(&at, end, &byte)) {
@@ -143,13 +147,15 @@ PtxLines ptx_lines_read(Arena *arena, const char *text, size_t bytes) {
     lines.files = arena_array_of(arena, const char *, MAX_FILES);
     lines.strings = arena_array_of(arena, const char *, MAX_STRINGS);
     PlaceTable table = {.capacity = 64};
-    while (table.capacity < capacity * 2 + 2) table.capacity *= 2;
+    while (table.capacity < capacity * 2 + 2)
+        table.capacity *= 2;
     table.slots = arena_array_of(arena, int, table.capacity);
     for (const char *line = text; line < end;) {
         const char *newline = memchr(line, '\n', (size_t)(end - line));
         const char *stop = newline ? newline : end;
         const char *at = line;
-        while (at < stop && isspace((unsigned char)*at)) at++;
+        while (at < stop && isspace((unsigned char)*at))
+            at++;
         PtxLoc loc = {.offset = (size_t)(at - text)};
         if (stop - at > 5 && memcmp(at, ".loc", 4) == 0) {
             if ((size_t)lines.loc_count < capacity && read_loc(at, stop, &loc))
@@ -172,8 +178,10 @@ int ptx_loc_at(const PtxLines *lines, size_t offset) {
     int low = 0, high = lines->loc_count; // the first .loc after `offset` is in [low, high]
     while (low < high) {
         int middle = low + (high - low) / 2;
-        if (lines->locs[middle].offset <= offset) low = middle + 1;
-        else high = middle;
+        if (lines->locs[middle].offset <= offset)
+            low = middle + 1;
+        else
+            high = middle;
     }
     return low - 1;
 }
@@ -237,8 +245,10 @@ char *ptx_explain_errors(Arena *arena, const char *log, const char *ptx_path) {
         PtxLines lines = ptx_lines_read(scratch, ptx, bytes);
         for (const char *line = log; *line;) {
             size_t length = strcspn(line, "\n");
-            if (text_starts_with(line, "ptxas ")) explain_line(&out, line, length, ptx, &lines);
-            else buf_append(&out, line, length);
+            if (text_starts_with(line, "ptxas "))
+                explain_line(&out, line, length, ptx, &lines);
+            else
+                buf_append(&out, line, length);
             buf_puts(&out, "\n");
             line += length + (line[length] == '\n');
         }

@@ -16,8 +16,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_RECORDS 400
-#define MAX_FRAMES 64
+#define MAX_RECORDS      400
+#define MAX_FRAMES       64
 #define MAX_DETAIL_BYTES 1000
 
 typedef struct {
@@ -59,7 +59,8 @@ static bool starts(Line line, const char *prefix) {
 }
 
 static Line skip_blanks(Line line) {
-    while (line.bytes && (*line.text == ' ' || *line.text == '\t')) line.text++, line.bytes--;
+    while (line.bytes && (*line.text == ' ' || *line.text == '\t'))
+        line.text++, line.bytes--;
     return line;
 }
 
@@ -89,12 +90,18 @@ static HeadKind severity(Line *text) {
         const char *word;
         HeadKind kind;
     } kWords[] = {
-        {"error", HEAD_ERROR},           {"fatal error", HEAD_ERROR},
-        {"catastrophic error", HEAD_ERROR}, {"Catastrophic error", HEAD_ERROR},
-        {"internal error", HEAD_ERROR},  {"Internal error", HEAD_ERROR},
-        {"internal compiler error", HEAD_ERROR}, {"sorry, unimplemented", HEAD_ERROR},
-        {"warning", HEAD_WARNING},       {"Warning", HEAD_WARNING},
-        {"remark", HEAD_CHATTER},        {"Remark", HEAD_CHATTER},
+        {"error", HEAD_ERROR},
+        {"fatal error", HEAD_ERROR},
+        {"catastrophic error", HEAD_ERROR},
+        {"Catastrophic error", HEAD_ERROR},
+        {"internal error", HEAD_ERROR},
+        {"Internal error", HEAD_ERROR},
+        {"internal compiler error", HEAD_ERROR},
+        {"sorry, unimplemented", HEAD_ERROR},
+        {"warning", HEAD_WARNING},
+        {"Warning", HEAD_WARNING},
+        {"remark", HEAD_CHATTER},
+        {"Remark", HEAD_CHATTER},
         {"note", HEAD_NOTE},
     };
     for (size_t i = 0; i < COUNT_OF(kWords); i++) {
@@ -103,7 +110,8 @@ static HeadKind severity(Line *text) {
         if (at < end && *at == ' ') { // a number: "#177-D"
             at++;
             if (at == end || *at != '#') continue;
-            while (at < end && *at != ':') at++;
+            while (at < end && *at != ':')
+                at++;
         }
         if (at == end || *at != ':') continue;
         *text = skip_blanks(from(*text, at + 1));
@@ -161,9 +169,8 @@ static Head ptxas_head(Line line) {
     static const struct {
         const char *word;
         HeadKind kind;
-    } kWords[] = {{"; error   : ", HEAD_ERROR},
-                  {"; fatal   : ", HEAD_ERROR},
-                  {"; warning : ", HEAD_WARNING}};
+    } kWords[] = {
+        {"; error   : ", HEAD_ERROR}, {"; fatal   : ", HEAD_ERROR}, {"; warning : ", HEAD_WARNING}};
     Head head = {.kind = HEAD_NONE};
     for (size_t i = 0; starts(line, "ptxas ") && i < COUNT_OF(kWords); i++) {
         const char *at = find(line, kWords[i].word);
@@ -184,13 +191,13 @@ static Head tool_head(Line line) {
         const char *prefix;
         HeadKind kind;
     } kTools[] = {
-        {"ptxas error   : ", HEAD_ERROR},   {"ptxas warning : ", HEAD_WARNING},
-        {"ptxas fatal   : ", HEAD_ERROR},   {"ptxas info    : (C", HEAD_WARNING},
-        {"nvlink error   : ", HEAD_ERROR},  {"nvlink warning : ", HEAD_WARNING},
-        {"nvlink fatal   : ", HEAD_ERROR},  {"cicc fatal : ", HEAD_ERROR},
-        {"cudafe++ fatal : ", HEAD_ERROR},  {"ptxas fatal : ", HEAD_ERROR},
-        {"gcc fatal : ", HEAD_ERROR},       {"nvcc error   : ", HEAD_ERROR},
-        {"nvcc fatal : ", HEAD_ERROR},      {"collect2: error: ", HEAD_ERROR},
+        {"ptxas error   : ", HEAD_ERROR},  {"ptxas warning : ", HEAD_WARNING},
+        {"ptxas fatal   : ", HEAD_ERROR},  {"ptxas info    : (C", HEAD_WARNING},
+        {"nvlink error   : ", HEAD_ERROR}, {"nvlink warning : ", HEAD_WARNING},
+        {"nvlink fatal   : ", HEAD_ERROR}, {"cicc fatal : ", HEAD_ERROR},
+        {"cudafe++ fatal : ", HEAD_ERROR}, {"ptxas fatal : ", HEAD_ERROR},
+        {"gcc fatal : ", HEAD_ERROR},      {"nvcc error   : ", HEAD_ERROR},
+        {"nvcc fatal : ", HEAD_ERROR},     {"collect2: error: ", HEAD_ERROR},
     };
     for (size_t i = 0; i < COUNT_OF(kTools); i++)
         if (starts(line, kTools[i].prefix)) {
@@ -239,7 +246,8 @@ static Head read_head(Line line) {
 static void add_frame(Parser *parser, Record *record, Line line) {
     if (record->context_count == MAX_FRAMES) return;
     const char *place = NULL;
-    for (const char *at = line.text; (at = find(from(line, at), " at line "));) place = at++;
+    for (const char *at = line.text; (at = find(from(line, at), " at line "));)
+        place = at++;
     if (!place) return;
     const char *digits = place + strlen(" at line "), *end = line.text + line.bytes;
     int number;
@@ -263,10 +271,9 @@ static void add_detail(Parser *parser, Record *record, Line line) {
     line = skip_blanks(line);
     if (line.bytes == 0) return;
     if (record->detail && strlen(record->detail) > MAX_DETAIL_BYTES) return;
-    record->detail = record->detail
-                         ? arena_printf(parser->arena, "%s; %.*s", record->detail,
-                                        (int)line.bytes, line.text)
-                         : line_text(parser, line);
+    record->detail = record->detail ? arena_printf(parser->arena, "%s; %.*s", record->detail,
+                                                   (int)line.bytes, line.text)
+                                    : line_text(parser, line);
 }
 
 /* What follows an EDG head up to the next head or blank line. For a note, only its place in the
@@ -311,46 +318,52 @@ static void read_gcc_body(Parser *parser, Record *record) {
 static bool read_gcc_context(Parser *parser, Line line) {
     Head head = {0};
     Line rest;
-    if (starts(line, "In file included from ") || starts(line, "                 from ")) return true;
+    if (starts(line, "In file included from ") || starts(line, "                 from "))
+        return true;
     if (line.bytes == 0 || line.text[0] == ' ' || !gcc_place(line, &head, &rest)) return false;
     bool required = starts(rest, "required ");
     if (!required && !find(line, ": In instantiation of ") && !find(line, ": In function "))
         return false;
     if (required && parser->pending_count < MAX_FRAMES)
-        parser->pending[parser->pending_count++] = (Context){
-            .what = line_text(parser, rest), .file = line_text(parser, head.file),
-            .line = head.line};
+        parser->pending[parser->pending_count++] = (Context){.what = line_text(parser, rest),
+                                                             .file = line_text(parser, head.file),
+                                                             .line = head.line};
     return true;
 }
 
 static void add_record(Parser *parser, const Head *head) {
     Record *record = &parser->list.items[parser->list.count];
-    *record = (Record){
-        .level = head->kind == HEAD_ERROR ? DIAGNOSTIC_ERROR : DIAGNOSTIC_WARNING,
-        .file = line_text(parser, head->file), .line = head->line, .column = head->column,
-        .message = line_text(parser, head->message), .caret = -1};
+    *record = (Record){.level = head->kind == HEAD_ERROR ? DIAGNOSTIC_ERROR : DIAGNOSTIC_WARNING,
+                       .file = line_text(parser, head->file),
+                       .line = head->line,
+                       .column = head->column,
+                       .message = line_text(parser, head->message),
+                       .caret = -1};
     if (parser->pending_count) {
         size_t bytes = sizeof(Context) * (size_t)parser->pending_count;
         record->contexts = arena_copy(parser->arena, parser->pending, bytes);
         record->context_count = parser->pending_count;
         parser->pending_count = 0;
     }
-    if (head->edg) read_edg_body(parser, record, false);
-    else read_gcc_body(parser, record);
+    if (head->edg)
+        read_edg_body(parser, record, false);
+    else
+        read_gcc_body(parser, record);
     parser->list.count++;
 }
 
 static void add_note(Parser *parser, const Head *head) {
-    Record *record =
-        parser->list.count ? &parser->list.items[parser->list.count - 1] : NULL;
+    Record *record = parser->list.count ? &parser->list.items[parser->list.count - 1] : NULL;
     if (!record) return;
     if (!record->note) {
         record->note = line_text(parser, head->message);
         record->note_file = line_text(parser, head->file);
         record->note_line = head->line;
     }
-    if (head->edg) read_edg_body(parser, record, true);
-    else read_gcc_body(parser, &(Record){.snippet = ""});
+    if (head->edg)
+        read_edg_body(parser, record, true);
+    else
+        read_gcc_body(parser, &(Record){.snippet = ""});
 }
 
 RecordList records_parse(Arena *arena, const char *log) {

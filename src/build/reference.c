@@ -15,16 +15,23 @@
 #include <string.h>
 #include <unistd.h>
 
-#define MAX_REFERENCE_BYTES ((size_t)4 << 20)
+#define MAX_REFERENCE_BYTES  ((size_t)4 << 20)
 #define MAX_REFERENCE_MEMORY ((size_t)4 << 30)
-#define MAX_OBJECT_BYTES ((size_t)64 << 20)
-#define DEFAULT_TIMEOUT_S 120.0
+#define MAX_OBJECT_BYTES     ((size_t)64 << 20)
+#define DEFAULT_TIMEOUT_S    120.0
 
 static const char *const kReals[] = {"double", "float"};
 
 static const char *const kFlags[] = {
-    "-std=gnu17", "-O2", "-fPIC", "-shared", "-ffp-contract=off", "-fno-math-errno", "-w",
-    "-Werror=implicit-function-declaration", "-Wl,-z,defs",
+    "-std=gnu17",
+    "-O2",
+    "-fPIC",
+    "-shared",
+    "-ffp-contract=off",
+    "-fno-math-errno",
+    "-w",
+    "-Werror=implicit-function-declaration",
+    "-Wl,-z,defs",
 };
 
 static Hash reference_key(const Task *task, const Toolchain *toolchain, const char *text,
@@ -34,7 +41,8 @@ static Hash reference_key(const Task *task, const Toolchain *toolchain, const ch
     hasher_add_text(hasher, task->reference_path);
     hasher_add_text(hasher, text);
     hasher_add_text(hasher, header);
-    for (size_t i = 0; i < COUNT_OF(kFlags); i++) hasher_add_text(hasher, kFlags[i]);
+    for (size_t i = 0; i < COUNT_OF(kFlags); i++)
+        hasher_add_text(hasher, kFlags[i]);
     hasher_add_text(hasher, toolchain->cc);
     hasher_add_text(hasher, toolchain->identity);
     return hasher_finish(hasher);
@@ -42,7 +50,8 @@ static Hash reference_key(const Task *task, const Toolchain *toolchain, const ch
 
 /* The first line of gcc's output that is an error, with the path as the user gave the task. */
 static const char *first_error(Arena *arena, const Task *task, const char *log) {
-    char *shown = path_join(arena, path_directory(arena, task->path), path_base(task->reference_path));
+    char *shown =
+        path_join(arena, path_directory(arena, task->path), path_base(task->reference_path));
     for (const char *line = log; *line;) {
         size_t bytes = strcspn(line, "\n");
         char *text = arena_string_n(arena, line, bytes);
@@ -77,10 +86,14 @@ typedef struct {
 static bool run_cc(Compilation *job, const char *const *arguments) {
     const char *argv[40] = {job->options->toolchain->cc};
     int count = 1;
-    for (size_t i = 0; i < COUNT_OF(kFlags); i++) argv[count++] = kFlags[i];
-    for (int i = 0; arguments[i]; i++) argv[count++] = arguments[i];
+    for (size_t i = 0; i < COUNT_OF(kFlags); i++)
+        argv[count++] = kFlags[i];
+    for (int i = 0; arguments[i]; i++)
+        argv[count++] = arguments[i];
     double timeout_s = job->options->timeout_s > 0 ? job->options->timeout_s : DEFAULT_TIMEOUT_S;
-    ProcessOptions options = {.argv = argv, .cwd = job->scratch, .timeout_s = timeout_s,
+    ProcessOptions options = {.argv = argv,
+                              .cwd = job->scratch,
+                              .timeout_s = timeout_s,
                               .limits = {.memory_bytes = MAX_REFERENCE_MEMORY},
                               .cancel = job->options->cancel};
     ProcessResult result;
@@ -103,9 +116,14 @@ static void *compile_one(void *context) {
     Arena *arena = job->arena;
     char *preprocessed = arena_printf(arena, "%s/%s.ii", job->scratch, job->real);
     const char *preprocess[] = {
-        "-E", arena_printf(arena, "-DCUTEGEN_REAL=%s", job->real),
-        arena_printf(arena, "-I%s", job->scratch), arena_printf(arena, "-I%s", job->task->directory),
-        "-o", preprocessed, job->task->reference_path, NULL,
+        "-E",
+        arena_printf(arena, "-DCUTEGEN_REAL=%s", job->real),
+        arena_printf(arena, "-I%s", job->scratch),
+        arena_printf(arena, "-I%s", job->task->directory),
+        "-o",
+        preprocessed,
+        job->task->reference_path,
+        NULL,
     };
     const char *compile[] = {"-x", "cpp-output", "-o", job->output, preprocessed, "-lm", NULL};
     job->good = run_cc(job, preprocess) && run_cc(job, compile);
@@ -117,8 +135,11 @@ static bool compile_both(Arena *arena, const Task *task, const BuildOptions *opt
     Compilation jobs[2];
     pthread_t thread;
     for (int i = 0; i < 2; i++)
-        jobs[i] = (Compilation){.arena = arena_new(), .task = task, .options = options,
-                                .scratch = scratch, .real = kReals[i],
+        jobs[i] = (Compilation){.arena = arena_new(),
+                                .task = task,
+                                .options = options,
+                                .scratch = scratch,
+                                .real = kReals[i],
                                 .output = path_join(arena, scratch, path_base(outputs[i]))};
     bool threaded = pthread_create(&thread, NULL, compile_one, &jobs[0]) == 0;
     if (!threaded) compile_one(&jobs[0]);
@@ -134,7 +155,8 @@ static bool compile_both(Arena *arena, const Task *task, const BuildOptions *opt
                file_read(jobs[i].arena, jobs[i].output, MAX_OBJECT_BYTES, &object, &bytes, err) &&
                file_write_atomic(outputs[i], object, bytes, err);
     }
-    for (int i = 0; i < 2; i++) arena_free(jobs[i].arena);
+    for (int i = 0; i < 2; i++)
+        arena_free(jobs[i].arena);
     return good;
 }
 

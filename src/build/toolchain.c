@@ -77,15 +77,19 @@ bool arch_parse(Arena *arena, const char *text, const char **arch, Error *err) {
         return true;
     }
     const char *digits = text;
-    if (text_starts_with(text, "sm_")) digits += 3;
-    else if (text_starts_with(text, "compute_")) digits += 8;
+    if (text_starts_with(text, "sm_"))
+        digits += 3;
+    else if (text_starts_with(text, "compute_"))
+        digits += 8;
     char number[16];
     size_t length = 0;
     bool dot = false;
     while (length + 1 < sizeof number && (isdigit((unsigned char)*digits) || *digits == '.')) {
         if (*digits == '.' && dot) break;
-        if (*digits == '.') dot = true;
-        else number[length++] = *digits;
+        if (*digits == '.')
+            dot = true;
+        else
+            number[length++] = *digits;
         digits++;
     }
     number[length] = '\0';
@@ -190,8 +194,8 @@ static bool find_nvcc(Arena *arena, NvccSearch *search, Error *err) {
         return error_input(err, "nvcc %s at %s is too old: %s", search->old_version,
                            search->old_path, remedy);
     if (search->broken_path)
-        return error_input(err, "%s does not run ('nvcc --version' fails): %s",
-                           search->broken_path, remedy);
+        return error_input(err, "%s does not run ('nvcc --version' fails): %s", search->broken_path,
+                           remedy);
     return error_input(err, "nvcc not found: %s", remedy);
 }
 
@@ -210,8 +214,10 @@ static bool find_cutlass(Arena *arena, Toolchain *toolchain, Error *err) {
                 toolchain->cutlass_include = path_absolute(arena, places[i]);
                 return true;
             }
-        return error_input(err, "CUTLASS_PATH=%s holds no cute/tensor.hpp: point it at CUTLASS's "
-                           "include directory, or unset it and run 'make setup'", given);
+        return error_input(err,
+                           "CUTLASS_PATH=%s holds no cute/tensor.hpp: point it at CUTLASS's "
+                           "include directory, or unset it and run 'make setup'",
+                           given);
     }
     const char *roots[8];
     int count = project_roots(arena, roots, COUNT_OF(roots));
@@ -223,7 +229,7 @@ static bool find_cutlass(Arena *arena, Toolchain *toolchain, Error *err) {
             return true;
         }
     return error_input(err, "CUTLASS headers not found: run 'make setup', or set CUTLASS_PATH to "
-                       "the include directory of CUTLASS 4.2");
+                            "the include directory of CUTLASS 4.2");
 }
 
 bool toolchain_find(Arena *arena, const char *arch, Toolchain *toolchain, Error *err) {
@@ -238,8 +244,7 @@ bool toolchain_find(Arena *arena, const char *arch, Toolchain *toolchain, Error 
     if (!find_host(arena, toolchain, &gcc_version, err)) return false;
     if (!find_in_path(arena, "g++"))
         return error_input(err, "g++ not found: nvcc needs it; install g++, or run 'make setup'");
-    toolchain->identity =
-        arena_printf(arena, "nvcc %s, gcc %s", search.full_version, gcc_version);
+    toolchain->identity = arena_printf(arena, "nvcc %s, gcc %s", search.full_version, gcc_version);
     return true;
 }
 

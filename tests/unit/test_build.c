@@ -46,12 +46,20 @@ static int set_up(void **state) {
     assert_int_equal(chdir(SOURCE_ROOT), 0); // where .cache/ is, wherever the build directory lies
     if (!toolchain_find(world->arena, NULL, &world->toolchain, &world->err))
         fail_msg("%s", world->err.message);
-    world->task = (Task){.path = "copy/task.yaml", .directory = world->scratch, .name = "copy",
-                         .summary = "y = x", .dim_count = 1, .dim_names = {"n"},
-                         .tensor_count = 2, .input_count = 1};
+    world->task = (Task){.path = "copy/task.yaml",
+                         .directory = world->scratch,
+                         .name = "copy",
+                         .summary = "y = x",
+                         .dim_count = 1,
+                         .dim_names = {"n"},
+                         .tensor_count = 2,
+                         .input_count = 1};
     for (int i = 0; i < 2; i++)
-        world->task.tensors[i] = (Tensor){.name = i ? "y" : "x", .dtype = DTYPE_F32,
-                                          .is_output = i == 1, .rank = 1, .extent_text = {"n"}};
+        world->task.tensors[i] = (Tensor){.name = i ? "y" : "x",
+                                          .dtype = DTYPE_F32,
+                                          .is_output = i == 1,
+                                          .rank = 1,
+                                          .extent_text = {"n"}};
     return 0;
 }
 
@@ -115,7 +123,8 @@ static const char kCuteKernel[] =
     "    auto thread = copier.get_slice(threadIdx.x);\n"
     "    copy(copier, thread.partition_S(t_x), thread.partition_D(t_y));\n"
     "}\n"
-    "extern \"C\" cudaError_t launch(const float *x, float *y, Dims dims, void *, cudaStream_t s) {\n"
+    "extern \"C\" cudaError_t launch(const float *x, float *y, Dims dims, void *, cudaStream_t s) "
+    "{\n"
     "    copy_kernel<256><<<unsigned(dims.n / 256), 64, 0, s>>>(x, y, int(dims.n));\n"
     "    return cudaGetLastError();\n"
     "}\n";
@@ -162,8 +171,11 @@ static CompileOutcome compile_in(World *world, const char *name, bool plain) {
     write_file(world, path_join(world->arena, directory, "kernel.cu"), kCuteKernel);
     write_file(world, path_join(world->arena, directory, "task.h"),
                task_kernel_header(world->arena, &world->task));
-    CompileJob job = {.toolchain = &world->toolchain, .scratch = directory, .cpu_s = 120,
-                      .deadline = clock_seconds() + 360, .plain = plain};
+    CompileJob job = {.toolchain = &world->toolchain,
+                      .scratch = directory,
+                      .cpu_s = 120,
+                      .deadline = clock_seconds() + 360,
+                      .plain = plain};
     CompileOutcome outcome;
     if (!nvcc_compile(world->arena, &job, &outcome, &world->err))
         fail_msg("%s", world->err.message);
@@ -219,8 +231,9 @@ static void test_kernel_without_launch_is_told_the_signature(void **state) {
     World *world = *state;
     BuildResult result = build(world, "#include \"task.h\"\n" PLAIN_KERNEL);
     assert_int_equal(result.status, BUILD_COMPILE_ERROR);
-    char *expected = arena_printf(world->arena, "kernel.cu defines no launch(...); expected is\n%s\n",
-                                  task_launch_signature(world->arena, &world->task));
+    char *expected =
+        arena_printf(world->arena, "kernel.cu defines no launch(...); expected is\n%s\n",
+                     task_launch_signature(world->arena, &world->task));
     assert_string_equal(result.distilled, expected);
 }
 
@@ -231,8 +244,7 @@ static void test_launch_of_another_signature_is_told_the_right_one(void **state)
                                       "    return cudaSuccess;\n}\n");
     assert_int_equal(result.status, BUILD_COMPILE_ERROR);
     assert_int_equal(result.diagnostics[0].line, 5);
-    assert_non_null(strstr(result.distilled,
-                           task_launch_signature(world->arena, &world->task)));
+    assert_non_null(strstr(result.distilled, task_launch_signature(world->arena, &world->task)));
 }
 
 static void test_forbidden_imports_are_named_with_advice_and_not_given_out(void **state) {
@@ -269,14 +281,19 @@ static void test_what_is_not_source_is_refused_without_a_compiler(void **state) 
     } cases[] = {
         {"", 0, "kernel.cu: error: the file is empty\n"},
         {" \n\t\n", 4, "kernel.cu: error: the file is empty\n"},
-        {"int x;\n\0\1", 9, "kernel.cu:2: error: this is a binary file, not CUDA source (it holds "
-                            "a zero byte)\n"},
+        {"int x;\n\0\1", 9,
+         "kernel.cu:2: error: this is a binary file, not CUDA source (it holds "
+         "a zero byte)\n"},
         {"int x;\n\n\xff", 9, "kernel.cu:3: error: this is not UTF-8 text\n"},
-        {huge, (size_t)10 << 20, "kernel.cu: error: the file has 10485760 bytes; at most 1048576 "
-                                 "are taken\n"},
+        {huge, (size_t)10 << 20,
+         "kernel.cu: error: the file has 10485760 bytes; at most 1048576 "
+         "are taken\n"},
     };
-    Toolchain none = {.nvcc = "/nonexistent/nvcc", .arch = "sm_90a", .identity = "none",
-                      .cutlass_include = "/nonexistent", .cc = "/nonexistent/cc"};
+    Toolchain none = {.nvcc = "/nonexistent/nvcc",
+                      .arch = "sm_90a",
+                      .identity = "none",
+                      .cutlass_include = "/nonexistent",
+                      .cc = "/nonexistent/cc"};
     BuildOptions options = {.toolchain = &none};
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         BuildResult result;
@@ -328,12 +345,17 @@ static void test_damaged_entries_are_built_again(void **state) {
     World *world = *state;
     own_header(world, "#define EXTRA 1\n");
     BuildResult result = build(world, kQuickError);
-    char *json = path_join(world->arena, path_directory(world->arena, result.log_path), "result.json");
+    char *json =
+        path_join(world->arena, path_directory(world->arena, result.log_path), "result.json");
     char *good = read_text(world, json);
     char *other_version = arena_string(world->arena, good);
     memcpy(strstr(other_version, "\"schema\":1"), "\"schema\":9", 10);
-    const char *damaged[] = {"", "{", "[]", "{\"schema\":1}",
-                             arena_string_n(world->arena, good, strlen(good) / 2), other_version};
+    const char *damaged[] = {"",
+                             "{",
+                             "[]",
+                             "{\"schema\":1}",
+                             arena_string_n(world->arena, good, strlen(good) / 2),
+                             other_version};
     for (size_t i = 0; i < COUNT_OF(damaged); i++) {
         write_file(world, json, damaged[i]);
         assert_false(build(world, kQuickError).from_cache);
@@ -377,7 +399,8 @@ static void test_two_processes_build_one_source_once(void **state) {
     assert_int_equal(cached, 1);
 }
 
-/* ---- the machine's faults --------------------------------------------------------------------- */
+/* ---- the machine's faults ---------------------------------------------------------------------
+ */
 
 /* An nvcc that is the real one, but for a cicc that is a shell script. */
 static void replace_cicc(World *world, const char *script) {
@@ -471,7 +494,8 @@ static void test_full_disk_is_a_harness_fault_that_says_so(void **state) {
         setrlimit(RLIMIT_FSIZE, &limit);
         BuildOptions options = {.toolchain = &world->toolchain};
         BuildResult result;
-        bool good = try_build(world, "#include \"task.h\"\n" PLAIN_KERNEL LAUNCH, &options, &result);
+        bool good =
+            try_build(world, "#include \"task.h\"\n" PLAIN_KERNEL LAUNCH, &options, &result);
         _exit(!good && world->err.kind == ERROR_HARNESS &&
                       strstr(world->err.message, "raise the file size limit")
                   ? 0
@@ -482,12 +506,13 @@ static void test_full_disk_is_a_harness_fault_that_says_so(void **state) {
     assert_int_equal(WEXITSTATUS(status), 0);
 }
 
-/* ---- dry runs --------------------------------------------------------------------------------- */
+/* ---- dry runs ---------------------------------------------------------------------------------
+ */
 
 /* What `nvcc --dryrun --keep --keep-dir /scratch` and our flags printed. */
 static char *recorded_dryrun(World *world, const char *version) {
-    return read_text(world, arena_printf(world->arena,
-                                         SOURCE_ROOT "/tests/data/build/dryrun-%s.txt", version));
+    return read_text(
+        world, arena_printf(world->arena, SOURCE_ROOT "/tests/data/build/dryrun-%s.txt", version));
 }
 
 static void test_recorded_dry_run_is_understood(void **state) {
@@ -518,7 +543,10 @@ static void test_foreign_dry_runs_are_left_to_plain_nvcc(void **state) {
     World *world = *state;
     char *good = recorded_dryrun(world, "13.0");
     const char *foreign[] = {
-        "", "#$ \n", "nvcc fatal   : Unknown option\n", "#$ gcc -c x.c -o x.o\n",
+        "",
+        "#$ \n",
+        "nvcc fatal   : Unknown option\n",
+        "#$ gcc -c x.c -o x.o\n",
         arena_printf(world->arena, "%s#$ upload /scratch/kernel.ptx\n", good),
         edited(world, good, "#$ cudafe++", "#$ cudafe3"),
         edited(world, good, "#$ ptxas", "#$ ptxas | tee log"),
@@ -546,8 +574,10 @@ static void test_unknown_dry_run_still_builds(void **state) {
     assert_true(directory_make(bin, &world->err));
     char *nvcc = path_join(world->arena, bin, "nvcc");
     write_file(world, nvcc,
-               arena_printf(world->arena, "#!/bin/sh\n[ \"$1\" = --dryrun ] && { echo '#$ magic' "
-                                          ">&2; exit; }\nexec %s \"$@\"\n", world->toolchain.nvcc));
+               arena_printf(world->arena,
+                            "#!/bin/sh\n[ \"$1\" = --dryrun ] && { echo '#$ magic' "
+                            ">&2; exit; }\nexec %s \"$@\"\n",
+                            world->toolchain.nvcc));
     assert_int_equal(chmod(nvcc, 0755), 0);
     world->toolchain.nvcc = nvcc;
     BuildResult result = build(world, "#include \"task.h\"\n" PLAIN_KERNEL LAUNCH);
@@ -555,7 +585,8 @@ static void test_unknown_dry_run_still_builds(void **state) {
     assert_true(build(world, "#include \"task.h\"\n" PLAIN_KERNEL LAUNCH).from_cache);
 }
 
-/* ---- names ------------------------------------------------------------------------------------- */
+/* ---- names -------------------------------------------------------------------------------------
+ */
 
 static void test_arch_is_taken_in_every_usual_spelling(void **state) {
     World *world = *state;
@@ -567,7 +598,8 @@ static void test_arch_is_taken_in_every_usual_spelling(void **state) {
     }
     assert_true(arch_parse(world->arena, "8.6", &arch, &world->err));
     assert_string_equal(arch, "sm_86");
-    static const char *const wrong[] = {"", "sm_", "9", "hopper", "sm_90b", "sm_70", "9.0.0", "sm_9999"};
+    static const char *const wrong[] = {"",       "sm_",   "9",     "hopper",
+                                        "sm_90b", "sm_70", "9.0.0", "sm_9999"};
     for (size_t i = 0; i < COUNT_OF(wrong); i++)
         assert_false(arch_parse(world->arena, wrong[i], &arch, &world->err));
     assert_string_equal(world->err.message,
@@ -577,22 +609,27 @@ static void test_arch_is_taken_in_every_usual_spelling(void **state) {
 static void test_version_is_read_from_what_nvcc_prints(void **state) {
     World *world = *state;
     const char *full;
-    assert_int_equal(nvcc_version_parse(world->arena, "Cuda compilation tools, release 12.8, "
-                                                      "V12.8.93\n", &full), 12080);
+    assert_int_equal(nvcc_version_parse(world->arena,
+                                        "Cuda compilation tools, release 12.8, "
+                                        "V12.8.93\n",
+                                        &full),
+                     12080);
     assert_string_equal(full, "12.8.93");
     assert_int_equal(nvcc_version_parse(world->arena, "gcc (Debian) 12.2.0", &full), 0);
 }
 
-/* ---- references ------------------------------------------------------------------------------- */
+/* ---- references -------------------------------------------------------------------------------
+ */
 
 static void test_reference_is_built_in_double_and_float_once(void **state) {
     World *world = *state;
     world->task.reference_path = path_join(world->arena, world->scratch, "reference.c");
-    write_file(world, world->task.reference_path,
-               "#include \"reference.h\"\n"
-               "void reference(const Inputs *in, Outputs *out, const Dims *dims, int64_t begin, "
-               "int64_t end) {\n"
-               "    (void)dims;\n    for (int64_t i = begin; i < end; i++) out->y[i] = in->x[i];\n}\n");
+    write_file(
+        world, world->task.reference_path,
+        "#include \"reference.h\"\n"
+        "void reference(const Inputs *in, Outputs *out, const Dims *dims, int64_t begin, "
+        "int64_t end) {\n"
+        "    (void)dims;\n    for (int64_t i = begin; i < end; i++) out->y[i] = in->x[i];\n}\n");
     BuildOptions options = {.toolchain = &world->toolchain};
     const char *objects[2], *again[2];
     if (!build_reference(world->arena, &world->task, &options, &objects[0], &objects[1],
@@ -601,8 +638,8 @@ static void test_reference_is_built_in_double_and_float_once(void **state) {
     assert_string_not_equal(objects[0], objects[1]);
     assert_true(path_exists(objects[0]) && path_exists(objects[1]));
     double start = clock_seconds();
-    assert_true(build_reference(world->arena, &world->task, &options, &again[0], &again[1],
-                                &world->err));
+    assert_true(
+        build_reference(world->arena, &world->task, &options, &again[0], &again[1], &world->err));
     assert_true(clock_seconds() - start < 0.1);
     assert_string_equal(again[0], objects[0]);
 }

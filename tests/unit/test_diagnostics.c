@@ -50,7 +50,8 @@ static int culprit_line(const char *source) {
     const char *mark = strstr(source, "<- error");
     assert_non_null(mark);
     int line = 1;
-    for (const char *c = source; c < mark; c++) line += *c == '\n';
+    for (const char *c = source; c < mark; c++)
+        line += *c == '\n';
     return line;
 }
 
@@ -82,12 +83,20 @@ static void record(void **state) {
     Arena *arena = arena_new();
     Error err = {0};
     Toolchain toolchain;
-    Task task = {.path = "task.yaml", .directory = "/", .name = "recorded", .summary = "",
-                 .dim_count = 2, .dim_names = {"rows", "cols"}, .tensor_count = 2,
+    Task task = {.path = "task.yaml",
+                 .directory = "/",
+                 .name = "recorded",
+                 .summary = "",
+                 .dim_count = 2,
+                 .dim_names = {"rows", "cols"},
+                 .tensor_count = 2,
                  .input_count = 1};
     for (int i = 0; i < 2; i++)
-        task.tensors[i] = (Tensor){.name = i ? "y" : "x", .dtype = DTYPE_F32, .is_output = i == 1,
-                                   .rank = 2, .extent_text = {"rows", "cols"}};
+        task.tensors[i] = (Tensor){.name = i ? "y" : "x",
+                                   .dtype = DTYPE_F32,
+                                   .is_output = i == 1,
+                                   .rank = 2,
+                                   .extent_text = {"rows", "cols"}};
     assert_int_equal(chdir(SOURCE_ROOT), 0);
     if (!toolchain_find(arena, "sm_90a", &toolchain, &err)) fail_msg("%s", err.message);
     const char *names[200];
@@ -206,11 +215,22 @@ static void test_types_are_written_in_cute_notation(void **state) {
 static void test_garbage_is_no_diagnosis_and_no_crash(void **state) {
     (void)state;
     static const char *const logs[] = {
-        "", "\n\n\n", "(", "(1", "x(1): ", "x(1): error", "kernel.cu(99999999999): error: x\n",
-        "ptxas ", "ptxas , line ; error   : ", ": error: x\n", "error:", "kernel.cu(1): error:\n",
+        "",
+        "\n\n\n",
+        "(",
+        "(1",
+        "x(1): ",
+        "x(1): error",
+        "kernel.cu(99999999999): error: x\n",
+        "ptxas ",
+        "ptxas , line ; error   : ",
+        ": error: x\n",
+        "error:",
+        "kernel.cu(1): error:\n",
         "kernel.cu(1): error: x\n          detected during:\n            instantiation of \"",
         "kernel.cu(1): error: x\n          detected during instantiation of \" at line ",
-        "kernel.cu:1:1: error: x\n | \n |", "\xff\xfe(1): error: \xc3\x28\n",
+        "kernel.cu:1:1: error: x\n | \n |",
+        "\xff\xfe(1): error: \xc3\x28\n",
     };
     Arena *arena = arena_new();
     for (size_t i = 0; i < COUNT_OF(logs); i++) {
@@ -228,7 +248,8 @@ static void test_a_megabyte_of_log_takes_little_time(void **state) {
     char *source = read_text(arena, DATA "/copy_of_unequal_ranks.cu");
     char *log = read_text(arena, DATA "/copy_of_unequal_ranks.log");
     Buf large = {0};
-    while (large.length < (size_t)1 << 20) buf_puts(&large, log);
+    while (large.length < (size_t)1 << 20)
+        buf_puts(&large, log);
     double start = clock_seconds();
     Diagnosis diagnosis = diagnose(arena, large.data, source);
     assert_true(clock_seconds() - start < 1.0); // 10 ms, but tests also run under ASan

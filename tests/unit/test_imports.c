@@ -1,4 +1,5 @@
-/* test_imports.c - what an object may import, and the reader of dynamic symbols on hostile files. */
+/* test_imports.c - what an object may import, and the reader of dynamic symbols on hostile files.
+ */
 #include "build/imports.h"
 #include "support/object.h"
 
@@ -51,7 +52,8 @@ static void test_imports_and_libraries_of_a_real_object_are_found(void **state) 
     size_t bytes;
     const char *why;
     DynamicImports found;
-    char *data = compiled(world, "int launch(void) { return system(\"true\") + getpid(); }", &bytes);
+    char *data =
+        compiled(world, "int launch(void) { return system(\"true\") + getpid(); }", &bytes);
     assert_true(imports_read(world->arena, data, bytes, &found, &why));
     assert_true(found.defines_launch);
     assert_true(imports(&found, "system"));
@@ -67,8 +69,8 @@ static void test_object_that_defines_nothing_has_its_imports_found(void **state)
     size_t bytes;
     const char *why;
     DynamicImports found;
-    char *data = compiled(world, "__attribute__((constructor)) static void f(void) { abort(); }",
-                          &bytes);
+    char *data =
+        compiled(world, "__attribute__((constructor)) static void f(void) { abort(); }", &bytes);
     assert_true(imports_read(world->arena, data, bytes, &found, &why));
     assert_false(found.defines_launch);
     assert_true(imports(&found, "abort"));
@@ -77,17 +79,60 @@ static void test_object_that_defines_nothing_has_its_imports_found(void **state)
 static void test_listed_names_are_exact(void **state) {
     (void)state;
     static const char *const allowed[] = {
-        "memcpy", "expf", "__cudaRegisterFatBinary", "cudaFuncSetAttribute", "__assert_fail",
-        "cudaGetDriverEntryPointByVersion", "_ZNSt8ios_base4InitC1Ev", "workspace_bytes",
-        "_Znwm", "_ZSt21ios_base_library_initv", "cudaMemcpyAsync", "printf", "cudaLaunchKernelExC",
+        "memcpy",
+        "expf",
+        "__cudaRegisterFatBinary",
+        "cudaFuncSetAttribute",
+        "__assert_fail",
+        "cudaGetDriverEntryPointByVersion",
+        "_ZNSt8ios_base4InitC1Ev",
+        "workspace_bytes",
+        "_Znwm",
+        "_ZSt21ios_base_library_initv",
+        "cudaMemcpyAsync",
+        "printf",
+        "cudaLaunchKernelExC",
     };
     static const char *const forbidden[] = {
-        "dlopen", "dlsym", "system", "syscall", "fork", "execve", "pthread_create", "fopen", "open",
-        "read", "mmap", "mprotect", "getenv", "sleep", "clock_gettime", "socket", "ptrace", "exit",
-        "_exit", "longjmp", "cublasGemmEx", "cudnnCreate", "cudaMalloc", "cudaMallocAsync",
-        "cudaFree", "cudaDeviceSynchronize", "cudaStreamSynchronize", "cudaStreamCreate",
-        "cudaEventRecord", "cudaPointerGetAttributes", "cudaMemcpy", "cudaGetExportTable",
-        "cudaLibraryLoadData", "cuLaunchKernel", "memcpy2", "emcpy", "", "launch", "cutegen_entry_v1",
+        "dlopen",
+        "dlsym",
+        "system",
+        "syscall",
+        "fork",
+        "execve",
+        "pthread_create",
+        "fopen",
+        "open",
+        "read",
+        "mmap",
+        "mprotect",
+        "getenv",
+        "sleep",
+        "clock_gettime",
+        "socket",
+        "ptrace",
+        "exit",
+        "_exit",
+        "longjmp",
+        "cublasGemmEx",
+        "cudnnCreate",
+        "cudaMalloc",
+        "cudaMallocAsync",
+        "cudaFree",
+        "cudaDeviceSynchronize",
+        "cudaStreamSynchronize",
+        "cudaStreamCreate",
+        "cudaEventRecord",
+        "cudaPointerGetAttributes",
+        "cudaMemcpy",
+        "cudaGetExportTable",
+        "cudaLibraryLoadData",
+        "cuLaunchKernel",
+        "memcpy2",
+        "emcpy",
+        "",
+        "launch",
+        "cutegen_entry_v1",
         "_ZNSt6thread15_M_start_threadESt10unique_ptrINS_6_StateESt14default_deleteIS1_EEPFvvE",
         "_ZNSt13basic_filebufIcSt11char_traitsIcEE4openEPKcSt13_Ios_Openmode",
     };
@@ -144,7 +189,8 @@ static void test_flipped_bytes_never_crash_the_reader(void **state) {
             data[places[i]] = (char)(random >> 3);
         }
         imports_read(arena, data, bytes, &found, &why);
-        for (int i = 2; i >= 0; i--) data[places[i]] = kept[i];
+        for (int i = 2; i >= 0; i--)
+            data[places[i]] = kept[i];
         arena_free(arena);
     }
 }
