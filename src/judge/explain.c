@@ -4,6 +4,7 @@
  * asked for (grid, block, shared memory) and by the rule that was most likely broken.
  */
 #include "judge/trial.h"
+#include <stdlib.h>
 #include <string.h>
 
 enum {
@@ -151,6 +152,13 @@ static char *at_shape(Trial *trial) {
                : "";
 }
 
+/* An assertion in host code says where it stands: "kernel.cu:21: …". */
+static int line_in_words(const char *words) {
+    const char *place = strstr(words, "kernel.cu:");
+    int line = place ? atoi(place + strlen("kernel.cu:")) : 0;
+    return line > 0 ? line : 0;
+}
+
 Outcome explain_death(Trial *trial, bool loading) {
     const Peer *runner = &trial->judge->runner;
     const char *how =
@@ -158,7 +166,9 @@ Outcome explain_death(Trial *trial, bool loading) {
             ? arena_printf(trial->arena, "was killed by SIG%s (%s)", sigabbrev_np(runner->signal),
                            strsignal(runner->signal))
             : arena_printf(trial->arena, "ended the process with exit code %d", runner->exit_code);
-    verdict_begin(trial, VERDICT_LAUNCH_ERROR, 0, "process", "kernel.cu: %s %s%s",
+    int line = line_in_words(runner->last_words);
+    verdict_begin(trial, VERDICT_LAUNCH_ERROR, line, "process", "%s%s %s%s",
+                  line ? arena_printf(trial->arena, "kernel.cu:%d: ", line) : "kernel.cu: ",
                   loading ? "a static constructor" : "launch()", how, at_shape(trial));
     Json *evidence = trial->verdict->evidence;
     evidence_set(evidence, "phase", json_string(loading ? "load" : "launch"));
@@ -260,15 +270,15 @@ static char *stray_access(Trial *trial, const SimReport *report) {
     return arena_printf(arena, "%s %s, which is not its to touch", verb, what);
 }
 
-/* What happened, without the place: continues "thread (3,0,0) of block (1,0,0) …". */
+/* What happened, without the place: continues "thread (3,0,0) of block (1,0,0)". */
 static char *event_text(Trial *trial, const SimReport *report) {
     Arena *arena = trial->arena;
     const char *verb = report->is_write ? "writes" : "reads";
     switch (report->kind) {
     case SIM_OUT_OF_BOUNDS:
-        return stray_access(trial, report);
+        return arena_printf(arena, " %s", stray_access(trial, report));
     case SIM_MISALIGNED:
-        return arena_printf(arena, "%s %s at %s, which is not aligned to %s", verb,
+        return arena_printf(arena, " %s %s at %s, which is not aligned to %s", verb,
                             bytes_text(trial, report->access_bytes),
                             *report->tensor
                                 ? element_text(trial, report->tensor, report->offset_bytes)
@@ -276,9 +286,12 @@ static char *event_text(Trial *trial, const SimReport *report) {
                                                (unsigned long long)report->address),
                             bytes_text(trial, report->access_bytes));
     case SIM_BUDGET:
-        return arena_printf(arena, "did not end: %s", report->message);
+        return arena_printf(arena, " did not end: %s", report->message);
+    case SIM_ASSERT:
+    case SIM_TRAP:
+        return arena_printf(arena, ": %s", report->message);
     default:
-        return arena_string(arena, report->message);
+        return arena_printf(arena, " %s", report->message);
     }
 }
 
@@ -313,8 +326,8 @@ static const char *advice_for(const SimReport *report) {
         return "Write it before it is read: outputs and workspace hold nothing on entry, shared "
                "memory holds what earlier blocks left.";
     case SIM_BARRIER:
-        return "Every thread of the block must reach the barrier: keep it out of branches that "
-               "some threads do not take.";
+        return "As many threads as a barrier counts must reach it: keep it out of branches that "
+               "some threads do not take, and give a named barrier the number that arrive.";
     case SIM_BUDGET:
         return "Look for a loop whose condition never becomes false.";
     default:
@@ -384,7 +397,7 @@ static char *report_details(Trial *trial, const SimReport *told) {
         const SimReport *other = &trial->launch.reports[i];
         if (other == told) continue;
         others++;
-        buf_printf(&details, "also %sthread (%u,%u,%u) of block (%u,%u,%u) %s\n",
+        buf_printf(&details, "also %sthread (%u,%u,%u) of block (%u,%u,%u)%s\n",
                    report_place(trial, other), other->thread[0], other->thread[1], other->thread[2],
                    other->block[0], other->block[1], other->block[2], event_text(trial, other));
     }
@@ -401,7 +414,7 @@ static Outcome explain_report(Trial *trial, const SimReport *report) {
                       "%sthe simulator cannot execute this: %s", place, report->message);
     else
         verdict_begin(trial, kind, in_kernel ? (int)report->line : 0, "sim_reports",
-                      "%sthread (%u,%u,%u) of block (%u,%u,%u) %s%s", place, report->thread[0],
+                      "%sthread (%u,%u,%u) of block (%u,%u,%u)%s%s", place, report->thread[0],
                       report->thread[1], report->thread[2], report->block[0], report->block[1],
                       report->block[2], event_text(trial, report), at_shape(trial));
     Json *list = json_array();
