@@ -82,7 +82,8 @@ static void check_input_block(void *context, int64_t block) {
                0)
             i++;
         int64_t seen = atomic_load(&check->first);
-        while (at + i < seen && !atomic_compare_exchange_weak(&check->first, &seen, at + i)) continue;
+        while (at + i < seen && !atomic_compare_exchange_weak(&check->first, &seen, at + i))
+            continue;
         return;
     }
 }
@@ -106,7 +107,7 @@ static bool check_input(const Oracle *oracle, uint32_t input, int fd, Extent pla
 
 typedef struct {
     uint64_t wrong, untouched, nonfinite;
-    int64_t first; // -1: none
+    int64_t first;                             // -1: none
     double max_abs, max_rel, difference, size; // the last two are sums of squares
 } Measure;
 
@@ -175,7 +176,8 @@ static void measure_block(void *context, int64_t block) {
     Measure m = {.first = -1};
     for (int64_t i = begin; i < end; i += 64) {
         uint64_t word = 0;
-        for (int64_t k = i; k < end && k < i + 64; k++) measure_element(c, is_float, k, &m, &word);
+        for (int64_t k = i; k < end && k < i + 64; k++)
+            measure_element(c, is_float, k, &m, &word);
         if (word) loop->bits[i / 64] = word; // untouched pages of zeros cost nothing
     }
     loop->blocks[block] = m;

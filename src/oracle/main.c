@@ -22,13 +22,19 @@ static bool answer_request(Oracle *oracle, const Frame *request, int out) {
     uint16_t type = ORACLE_OK;
     bool ok;
     switch (request->type) {
-    case ORACLE_TASK: ok = oracle_task(oracle, &ask, &why); break;
-    case ORACLE_TRUTH: ok = oracle_truth(oracle, &ask, &why); break;
+    case ORACLE_TASK:
+        ok = oracle_task(oracle, &ask, &why);
+        break;
+    case ORACLE_TRUTH:
+        ok = oracle_truth(oracle, &ask, &why);
+        break;
     case ORACLE_COMPARE:
         type = ORACLE_COMPARED;
         ok = oracle_compare(oracle, &ask, &answer, &why);
         break;
-    default: ok = fault(&why, "unknown request %u", request->type); break;
+    default:
+        ok = fault(&why, "unknown request %u", request->type);
+        break;
     }
     if (!ok) {
         wire_writer_free(&answer);
@@ -59,7 +65,8 @@ int main(int argc, char **argv) {
         return 2;
     }
     signal(SIGPIPE, SIG_IGN);
-    // Whatever a library has installed: a reference that crashes shall be seen to die by its signal.
+    // Whatever a library has installed: a reference that crashes shall be seen to die by its
+    // signal.
     static const int crashes[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
     for (size_t i = 0; i < sizeof crashes / sizeof *crashes; i++)
         signal(crashes[i], SIG_DFL);

@@ -97,7 +97,8 @@ static bool is_telling(const Comparison *c, double factor) {
 static bool constant_factor(const Case *c) {
     const Comparison *cmp = c->wrong->comparison;
     int64_t count = c->wrong->sample_count, ratios = 0, fits = 0, zeros = 0;
-    for (int64_t i = 0; i < count; i++) zeros += got_at(cmp, c->wrong->sample[i]) == 0;
+    for (int64_t i = 0; i < count; i++)
+        zeros += got_at(cmp, c->wrong->sample[i]) == 0;
     if (explains(zeros, count)) return say(c, "0");
     double *ratio = malloc((size_t)count * sizeof(double));
     if (!ratio) return false;
@@ -110,7 +111,8 @@ static bool constant_factor(const Case *c) {
     double factor = ratios > 0 ? median(ratio, ratios) : NAN;
     free(ratio);
     if (!isfinite(factor) || factor == 0) return false;
-    for (int64_t i = 0; i < count; i++) fits += factor_fits(cmp, c->wrong->sample[i], factor);
+    for (int64_t i = 0; i < count; i++)
+        fits += factor_fits(cmp, c->wrong->sample[i], factor);
     if (!explains(fits, count) || (count < FEWEST && !is_telling(cmp, factor))) return false;
     char text[64];
     put_factor(text, sizeof(text), factor);
@@ -141,7 +143,8 @@ static bool constant_offset(const Case *c) {
 
 /* Whether the wrong elements of each line along the last axis (or across it) differ from what is
  * expected by one factor or offset that belongs to the line, as they do where a row's sum or
- * maximum, or a column's bias, is wrong. Lines with fewer than three wrong elements tell nothing. */
+ * maximum, or a column's bias, is wrong. Lines with fewer than three wrong elements tell nothing.
+ */
 static bool per_line(const Case *c, bool rows, bool factor, double range[2]) {
     const Comparison *cmp = c->wrong->comparison;
     const Shape *shape = cmp->shape;
@@ -190,8 +193,10 @@ static bool line_factor(const Case *c) {
     if (shape->rank < 2 || !dtype_info(c->wrong->comparison->dtype)->is_float) return false;
     for (int rows = 1; rows >= 0; rows--)
         if (per_line(c, rows, true, range))
-            return say(c, "the expected value times a factor that each %s has of its own (%.4g to "
-                       "%.4g)", rows ? "row" : "column", range[0], range[1]);
+            return say(c,
+                       "the expected value times a factor that each %s has of its own (%.4g to "
+                       "%.4g)",
+                       rows ? "row" : "column", range[0], range[1]);
     return false;
 }
 
@@ -201,8 +206,10 @@ static bool line_offset(const Case *c) {
     if (shape->rank < 2 || !dtype_info(c->wrong->comparison->dtype)->is_float) return false;
     for (int rows = 1; rows >= 0; rows--)
         if (per_line(c, rows, false, range))
-            return say(c, "the expected value plus an offset that each %s has of its own (%.4g to "
-                       "%.4g)", rows ? "row" : "column", range[0], range[1]);
+            return say(c,
+                       "the expected value plus an offset that each %s has of its own (%.4g to "
+                       "%.4g)",
+                       rows ? "row" : "column", range[0], range[1]);
     return false;
 }
 
@@ -224,7 +231,7 @@ static bool transposed(const Case *c) {
            say(c, "written to the transposed place: got[i][j] = expected[j][i]");
 }
 
-#define REACH 2048 // elements within which a shift is looked for
+#define REACH   2048 // elements within which a shift is looked for
 #define ANCHORS 24
 
 static int64_t count_shifted(const Case *c, int64_t shift, int64_t *possible) {
@@ -283,8 +290,8 @@ static bool shifted(const Case *c) {
         unit = "row";
     }
     return say(c, "the value expected %lld %s%s %s: got[i] = expected[i %c %lld]",
-               (long long)distance, unit, distance > 1 ? "s" : "", shift > 0 ? "further on" : "back",
-               shift > 0 ? '+' : '-', (long long)llabs(shift));
+               (long long)distance, unit, distance > 1 ? "s" : "",
+               shift > 0 ? "further on" : "back", shift > 0 ? '+' : '-', (long long)llabs(shift));
 }
 
 /* ---- the rest ------------------------------------------------------------------------------ */

@@ -45,9 +45,11 @@ void parallel_blocks(int64_t blocks, void (*body)(void *context, int64_t block),
     pthread_t threads[MAX_THREADS];
     int wanted = parallel_cores() - 1, started = 0;
     if (wanted > blocks - 1) wanted = (int)(blocks - 1);
-    while (started < wanted && pthread_create(&threads[started], NULL, work, &loop) == 0) started++;
+    while (started < wanted && pthread_create(&threads[started], NULL, work, &loop) == 0)
+        started++;
     work(&loop); // this thread works too, alone if need be
-    for (int i = 0; i < started; i++) pthread_join(threads[i], NULL);
+    for (int i = 0; i < started; i++)
+        pthread_join(threads[i], NULL);
 }
 
 static size_t mapped_bytes(size_t bytes, size_t page) {

@@ -14,10 +14,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#define MAX_ELEMENTS (INT64_C(1) << 40)
-#define FILL_BLOCK (INT64_C(1) << 16)  // elements
-#define SUM_BLOCK (INT64_C(1) << 16)
-#define SMALL_ROWS_ELEMENTS 16384      // outputs up to here are computed by one thread
+#define MAX_ELEMENTS        (INT64_C(1) << 40)
+#define FILL_BLOCK          (INT64_C(1) << 16) // elements
+#define SUM_BLOCK           (INT64_C(1) << 16)
+#define SMALL_ROWS_ELEMENTS 16384 // outputs up to here are computed by one thread
 
 /* A quiet NaN that no computation makes: an output element that still holds it was not written,
  * or was computed from one that was not. */
@@ -33,20 +33,23 @@ size_t expected_bytes(DType dtype) {
 static void truth_free(const Oracle *oracle, Truth *truth) {
     if (!truth) return;
     for (uint32_t i = oracle->inputs; i < oracle->count; i++)
-        guarded_free(truth->expected[i], (size_t)truth->shapes[i].elements *
-                                             expected_bytes(oracle->tensors[i].dtype));
+        guarded_free(truth->expected[i],
+                     (size_t)truth->shapes[i].elements * expected_bytes(oracle->tensors[i].dtype));
     free(truth->request);
     free(truth);
 }
 
 static void forget_task(Oracle *oracle) {
-    for (int i = 0; i < ORACLE_TRUTHS; i++) truth_free(oracle, oracle->truths[i]);
+    for (int i = 0; i < ORACLE_TRUTHS; i++)
+        truth_free(oracle, oracle->truths[i]);
     for (int i = 0; i < 2; i++)
         if (oracle->objects[i]) dlclose(oracle->objects[i]);
     *oracle = (Oracle){.exchange = oracle->exchange};
 }
 
-void oracle_free(Oracle *oracle) { forget_task(oracle); }
+void oracle_free(Oracle *oracle) {
+    forget_task(oracle);
+}
 
 static bool load_object(const char *path, void **object, Reference **reference, Fault *why) {
     if (path[0] != '/') return fault(why, "the reference's object must have an absolute path");
@@ -95,7 +98,7 @@ typedef struct {
     const int64_t *dims;
     void *arrays[ORACLE_MAX_TENSORS];
     size_t bytes[ORACLE_MAX_TENSORS];
-    uint32_t input;   // that is being filled
+    uint32_t input; // that is being filled
     int64_t rows, rows_per_block;
 } Run;
 
@@ -136,7 +139,8 @@ static void fill_block(void *context, int64_t block) {
 static void mark_unwritten(const Run *run, uint32_t output) {
     if (!dtype_info(run->oracle->tensors[output].dtype)->is_float || !run->is_double) return;
     uint64_t *bits = run->arrays[output];
-    for (int64_t i = 0; i < run->truth->shapes[output].elements; i++) bits[i] = UNWRITTEN;
+    for (int64_t i = 0; i < run->truth->shapes[output].elements; i++)
+        bits[i] = UNWRITTEN;
 }
 
 static bool check_written(const Run *run, uint32_t output, Fault *why) {
@@ -178,7 +182,8 @@ static void split_rows(Run *run) {
 }
 
 static void run_free(Run *run) {
-    for (uint32_t i = 0; i < run->oracle->count; i++) guarded_free(run->arrays[i], run->bytes[i]);
+    for (uint32_t i = 0; i < run->oracle->count; i++)
+        guarded_free(run->arrays[i], run->bytes[i]);
 }
 
 static size_t machine_bytes(void) {
@@ -300,7 +305,8 @@ static bool read_request(const Oracle *oracle, WireReader *ask, Truth *truth, in
     truth->seed = get_u64(ask);
     uint32_t count = get_u32(ask);
     if (count > ORACLE_MAX_DIMS) ask->failed = true;
-    for (uint32_t i = 0; i < count && !ask->failed; i++) dims[i] = get_i64(ask);
+    for (uint32_t i = 0; i < count && !ask->failed; i++)
+        dims[i] = get_i64(ask);
     for (uint32_t i = 0; i < oracle->count && !ask->failed; i++) {
         Shape *shape = &truth->shapes[i];
         shape->rank = get_u32(ask);

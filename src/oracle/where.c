@@ -17,9 +17,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PROBES 4096
+#define PROBES      4096
 #define MIN_DENSITY 0.35
-#define EVERYWHERE 0.95 // share of wrong elements from which on there is no "where"
+#define EVERYWHERE  0.95 // share of wrong elements from which on there is no "where"
 
 /* ---- chance ----------------------------------------------------------------------------- */
 
@@ -73,7 +73,8 @@ static bool span_is_all(Span s, int64_t extent) {
 
 static int64_t box_volume(const Box *box) {
     int64_t volume = 1;
-    for (int a = 0; a < box->axes; a++) volume *= span_size(box->spans[a], box->extents[a]);
+    for (int a = 0; a < box->axes; a++)
+        volume *= span_size(box->spans[a], box->extents[a]);
     return volume;
 }
 
@@ -117,14 +118,15 @@ static bool is_region(const Wrong *w, int64_t inside, int64_t volume, double den
     if (!explains(inside, w->sample_count) || density < MIN_DENSITY) return false;
     int64_t rest = w->comparison->shape->elements - volume;
     if (rest <= 0) return false;
-    double outside = (double)w->wrong * (double)(w->sample_count - inside) /
-                     (double)w->sample_count;
+    double outside =
+        (double)w->wrong * (double)(w->sample_count - inside) / (double)w->sample_count;
     return outside / (double)rest <= 0.1 * density;
 }
 
 static bool box_is_region(const Wrong *w, const Box *box) {
     int64_t inside = 0;
-    for (int64_t i = 0; i < w->sample_count; i++) inside += box_holds(box, w->sample[i]);
+    for (int64_t i = 0; i < w->sample_count; i++)
+        inside += box_holds(box, w->sample[i]);
     return is_region(w, inside, box_volume(box), box_density(w, box));
 }
 
@@ -174,8 +176,10 @@ static Span tight_range(const Wrong *w, const Box *box, int axis) {
         if (++*count > most) most = *count;
     }
     int64_t first = 0, last = BUCKETS - 1;
-    while (counts[first] * 8 < most) first++;
-    while (counts[last] * 8 < most) last--;
+    while (counts[first] * 8 < most)
+        first++;
+    while (counts[last] * 8 < most)
+        last--;
     Span span = {extent, -1, 0};
     for (int64_t i = 0; i < w->sample_count; i++) {
         coordinates(box, w->sample[i], at);
@@ -223,9 +227,11 @@ static const char *axis_word(const Wrong *w, int axes, int axis) {
 }
 
 static const char *plural_of(const char *word) {
-    return strcmp(word, "matrix") == 0 ? "matrices" : strcmp(word, "row") == 0 ? "rows"
-           : strcmp(word, "column") == 0 ? "columns" : strcmp(word, "block") == 0 ? "blocks"
-                                                                                    : "elements";
+    return strcmp(word, "matrix") == 0   ? "matrices"
+           : strcmp(word, "row") == 0    ? "rows"
+           : strcmp(word, "column") == 0 ? "columns"
+           : strcmp(word, "block") == 0  ? "blocks"
+                                         : "elements";
 }
 
 /* "rows 4096 and up", "column 7", "columns 8..15 of every 32". */
@@ -282,7 +288,8 @@ static bool beyond_2g(const Wrong *w, Where *where) {
     for (size_t l = 0; l < sizeof(limits) / sizeof(limits[0]); l++) {
         int64_t first = limits[l].first, inside = 0;
         if (first >= elements) continue;
-        for (int64_t i = 0; i < w->sample_count; i++) inside += w->sample[i] >= first;
+        for (int64_t i = 0; i < w->sample_count; i++)
+            inside += w->sample[i] >= first;
         Box tail = {.axes = 1, .extents = &elements, .spans = {{first, elements - 1, 0}}};
         if (!is_region(w, inside, elements - first, box_density(w, &tail))) continue;
         *where = (Where){.shape = MISMATCH_BEYOND_2G, .plural = true};
@@ -301,7 +308,9 @@ static int64_t ragged_tile(int64_t first, int64_t extent, int64_t largest) {
     return 0;
 }
 
-static int64_t largest_tile(int axes) { return axes == 1 ? 65536 : 512; }
+static int64_t largest_tile(int axes) {
+    return axes == 1 ? 65536 : 512;
+}
 
 /* Both edges at once: everything outside of the box of full tiles. */
 static bool ragged_corner(const Wrong *w, const Box *all, Where *where) {
@@ -333,8 +342,9 @@ static bool ragged_corner(const Wrong *w, const Box *all, Where *where) {
             *where = (Where){.shape = MISMATCH_RAGGED_EDGE, .plural = true};
             snprintf(where->subject, sizeof(where->subject),
                      "rows %lld and up (the last %lld of %lld) and columns %lld and up (the last "
-                     "%lld of %lld)", (long long)r, (long long)(rows - r), (long long)rows,
-                     (long long)c, (long long)(columns - c), (long long)columns);
+                     "%lld of %lld)",
+                     (long long)r, (long long)(rows - r), (long long)rows, (long long)c,
+                     (long long)(columns - c), (long long)columns);
             snprintf(where->reason, sizeof(where->reason), "ragged edges of a tile of %lld x %lld",
                      (long long)ragged_tile(r, rows, 512), (long long)ragged_tile(c, columns, 512));
             return true;
@@ -357,8 +367,7 @@ static bool flat_tail(const Wrong *w, const Box *all, Where *where) {
     *where = (Where){.shape = MISMATCH_RAGGED_EDGE, .plural = true};
     snprintf(where->subject, sizeof(where->subject), "the last %lld of %lld elements",
              (long long)(elements - first), (long long)elements);
-    snprintf(where->reason, sizeof(where->reason), "ragged end of a tile of %lld",
-             (long long)tile);
+    snprintf(where->reason, sizeof(where->reason), "ragged end of a tile of %lld", (long long)tile);
     return true;
 }
 

@@ -13,7 +13,7 @@
 #include <string.h>
 
 #define MAX_LENGTH 500
-#define MAX_DEPTH 64
+#define MAX_DEPTH  64
 
 typedef enum { OP_NUMBER, OP_DIM, OP_ADD, OP_SUB, OP_MUL, OP_DIV, OP_MIN, OP_MAX, OP_CEIL_DIV } Op;
 
@@ -47,7 +47,9 @@ static bool fail_at(const Parser *p, const char *at, const char *message) {
                        message);
 }
 
-static void skip_blanks(Parser *p) { p->at += strspn(p->at, " "); }
+static void skip_blanks(Parser *p) {
+    p->at += strspn(p->at, " ");
+}
 
 static bool accept(Parser *p, char c) {
     skip_blanks(p);
@@ -105,7 +107,8 @@ static bool parse_call(Parser *p, Op op, const Expr **out) {
 static bool parse_name(Parser *p, const Expr **out) {
     const char *start = p->at;
     size_t length = 0;
-    while (isalnum((unsigned char)start[length]) || start[length] == '_') length++;
+    while (isalnum((unsigned char)start[length]) || start[length] == '_')
+        length++;
     char *name = arena_string_n(p->arena, start, length);
     p->at += length;
     if (accept(p, '(')) {
@@ -123,10 +126,10 @@ static bool parse_name(Parser *p, const Expr **out) {
         return true;
     }
     const char *nearest = text_nearest(name, p->names->names, (size_t)p->names->count);
-    return fail_at(p, start,
-                   nearest ? arena_printf(p->arena, "unknown dimension '%s'; did you mean %s?", name,
-                                          nearest)
-                           : arena_printf(p->arena, "unknown dimension '%s'; add it to dims", name));
+    return fail_at(
+        p, start,
+        nearest ? arena_printf(p->arena, "unknown dimension '%s'; did you mean %s?", name, nearest)
+                : arena_printf(p->arena, "unknown dimension '%s'; add it to dims", name));
 }
 
 static bool parse_primary(Parser *p, const Expr **out) {
@@ -188,8 +191,8 @@ static bool parse_sum(Parser *p, const Expr **out) {
     }
 }
 
-bool expr_parse(Arena *arena, const char *text, const ExprNames *names, const char *where,
-                int line, int column, const Expr **expr, Error *err) {
+bool expr_parse(Arena *arena, const char *text, const ExprNames *names, const char *where, int line,
+                int column, const Expr **expr, Error *err) {
     Parser p = {.arena = arena,
                 .text = text,
                 .at = text,
@@ -203,8 +206,7 @@ bool expr_parse(Arena *arena, const char *text, const ExprNames *names, const ch
     skip_blanks(&p);
     if (*p.at == 0) return true;
     if ((unsigned char)*p.at >= 0x80) return fail_at(&p, p.at, "the expression should end here");
-    return fail_at(&p, p.at,
-                   arena_printf(arena, "the expression should end before '%c'", *p.at));
+    return fail_at(&p, p.at, arena_printf(arena, "the expression should end before '%c'", *p.at));
 }
 
 const char *expr_integer(const Expr *e, const Dims *dims, int64_t *value) {
@@ -222,11 +224,18 @@ const char *expr_integer(const Expr *e, const Dims *dims, int64_t *value) {
     if (!problem) problem = expr_integer(e->b, dims, &b);
     if (problem) return problem;
     switch (e->op) {
-    case OP_ADD: return __builtin_add_overflow(a, b, value) ? overflows : NULL;
-    case OP_SUB: return __builtin_sub_overflow(a, b, value) ? overflows : NULL;
-    case OP_MUL: return __builtin_mul_overflow(a, b, value) ? overflows : NULL;
-    case OP_MIN: *value = a < b ? a : b; return NULL;
-    case OP_MAX: *value = a > b ? a : b; return NULL;
+    case OP_ADD:
+        return __builtin_add_overflow(a, b, value) ? overflows : NULL;
+    case OP_SUB:
+        return __builtin_sub_overflow(a, b, value) ? overflows : NULL;
+    case OP_MUL:
+        return __builtin_mul_overflow(a, b, value) ? overflows : NULL;
+    case OP_MIN:
+        *value = a < b ? a : b;
+        return NULL;
+    case OP_MAX:
+        *value = a > b ? a : b;
+        return NULL;
     case OP_DIV:
     case OP_CEIL_DIV:
         if (b == 0) return "divides by zero";
@@ -234,7 +243,8 @@ const char *expr_integer(const Expr *e, const Dims *dims, int64_t *value) {
         *value = a / b;
         if (e->op == OP_CEIL_DIV && a % b != 0 && (a < 0) == (b < 0)) *value += 1;
         return NULL;
-    default: return "is not an expression";
+    default:
+        return "is not an expression";
     }
 }
 
@@ -243,14 +253,22 @@ double expr_real(const Expr *e, const Dims *dims) {
     if (e->op == OP_DIM) return (double)dims->value[e->dim];
     double a = expr_real(e->a, dims), b = expr_real(e->b, dims);
     switch (e->op) {
-    case OP_ADD: return a + b;
-    case OP_SUB: return a - b;
-    case OP_MUL: return a * b;
-    case OP_DIV: return a / b;
-    case OP_MIN: return a < b ? a : b;
-    case OP_MAX: return a > b ? a : b;
-    case OP_CEIL_DIV: return ceil(a / b);
-    default: return NAN;
+    case OP_ADD:
+        return a + b;
+    case OP_SUB:
+        return a - b;
+    case OP_MUL:
+        return a * b;
+    case OP_DIV:
+        return a / b;
+    case OP_MIN:
+        return a < b ? a : b;
+    case OP_MAX:
+        return a > b ? a : b;
+    case OP_CEIL_DIV:
+        return ceil(a / b);
+    default:
+        return NAN;
     }
 }
 
@@ -259,4 +277,6 @@ bool expr_has_fraction(const Expr *e) {
     return e->op != OP_DIM && (expr_has_fraction(e->a) || expr_has_fraction(e->b));
 }
 
-bool expr_is_dim(const Expr *e, int dim) { return e->op == OP_DIM && e->dim == dim; }
+bool expr_is_dim(const Expr *e, int dim) {
+    return e->op == OP_DIM && e->dim == dim;
+}

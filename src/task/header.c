@@ -54,8 +54,8 @@ char *task_launch_signature(Arena *arena, const Task *task) {
         put_shape(&buf, &task->tensors[i]);
         buf_puts(&buf, task->tensors[i].is_output ? ", output\n" : "\n");
     }
-    buf_printf(&buf, "%*sDims dims, void *workspace, cudaStream_t stream)",
-               (int)sizeof(start) - 1, "");
+    buf_printf(&buf, "%*sDims dims, void *workspace, cudaStream_t stream)", (int)sizeof(start) - 1,
+               "");
     return buf_take(arena, &buf);
 }
 
@@ -98,13 +98,15 @@ char *task_kernel_header(Arena *arena, const Task *task) {
 char *task_kernel_footer(Arena *arena, const Task *task) {
     Buf buf = {0};
     buf_puts(&buf, "\n#line 1 \"" CONTRACT_FOOTER_FILE "\"\n#include \"task.h\"\n");
-    buf_puts(&buf, "#define CUTEGEN_EXPORT extern \"C\" __attribute__((visibility(\"default\")))\n");
+    buf_puts(&buf,
+             "#define CUTEGEN_EXPORT extern \"C\" __attribute__((visibility(\"default\")))\n");
     buf_printf(&buf, "CUTEGEN_EXPORT int cutegen_contract_v%d(void) { return %d; }\n",
                CONTRACT_VERSION, CONTRACT_VERSION);
     // A second launch() with other parameters would leave the declared one undefined. Taking the
     // address of an overloaded name makes that an error of the compiler, not of the linker.
     buf_puts(&buf, "using cutegen_launch_as_task_h_declares_it = decltype(&::launch);\n");
-    buf_puts(&buf, "#pragma GCC diagnostic ignored \"-Waddress\"\n"); // `defined` below may be known
+    buf_puts(&buf,
+             "#pragma GCC diagnostic ignored \"-Waddress\"\n"); // `defined` below may be known
     buf_puts(&buf, "static inline ::Dims cutegen_dims(const int64_t *sizes) {\n    (void)sizes;\n"
                    "    return ::Dims{");
     for (int i = 0; i < task->dim_count && !task->static_dims; i++)

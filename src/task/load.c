@@ -16,9 +16,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_FILE_BYTES (256 << 10)
+#define MAX_FILE_BYTES      (256 << 10)
 #define MAX_REFERENCE_BYTES (1 << 20)
-#define MAX_DIM (INT64_C(1) << 40)
+#define MAX_DIM             (INT64_C(1) << 40)
 
 typedef struct {
     Arena *arena;
@@ -60,7 +60,8 @@ static bool fail(const Loader *l, const YamlNode *at, const char *fmt, ...) {
 
 static char *joined(Arena *arena, const char *const *words, size_t count, const char *between) {
     Buf buf = {0};
-    for (size_t i = 0; i < count; i++) buf_printf(&buf, "%s%s", i > 0 ? between : "", words[i]);
+    for (size_t i = 0; i < count; i++)
+        buf_printf(&buf, "%s%s", i > 0 ? between : "", words[i]);
     return buf_take(arena, &buf);
 }
 
@@ -73,7 +74,8 @@ static bool check_mapping(const Loader *l, const YamlNode *mapping, const char *
     for (size_t i = 0; i < mapping->count; i++) {
         const YamlNode *key = mapping->keys[i];
         bool found = false;
-        for (size_t k = 0; k < count; k++) found |= strcmp(known[k], key->text) == 0;
+        for (size_t k = 0; k < count; k++)
+            found |= strcmp(known[k], key->text) == 0;
         if (found) continue;
         const char *nearest = text_nearest(key->text, known, count);
         if (nearest) return fail(l, key, "unknown key '%s'; did you mean %s?", key->text, nearest);
@@ -158,7 +160,8 @@ static bool read_shape_entry(const Loader *l, const YamlNode *node, const char *
     for (size_t i = 0; i < node->count; i++) {
         const YamlNode *key = node->keys[i];
         int d = 0;
-        while (d < task->dim_count && strcmp(task->dim_names[d], key->text) != 0) d++;
+        while (d < task->dim_count && strcmp(task->dim_names[d], key->text) != 0)
+            d++;
         if (d == task->dim_count) {
             const char *nearest = text_nearest(key->text, task->dim_names, (size_t)d);
             return nearest ? fail(l, key, "unknown dimension '%s'; did you mean %s?", key->text,
@@ -208,7 +211,8 @@ static bool read_dtype(const Loader *l, const YamlNode *node, const char *what, 
                        DType *dtype) {
     if (dtype_parse(node->text, dtype)) return true;
     const char *names[DTYPE_COUNT];
-    for (int i = 0; i < DTYPE_COUNT; i++) names[i] = dtype_info((DType)i)->name;
+    for (int i = 0; i < DTYPE_COUNT; i++)
+        names[i] = dtype_info((DType)i)->name;
     const char *meant = dtype_synonym(node->text);
     if (!meant) meant = text_nearest(node->text, names, DTYPE_COUNT);
     if (meant)
@@ -222,8 +226,8 @@ static bool read_expr(const Loader *l, const YamlNode *node, const char *what, c
     if (node->kind != YAML_SCALAR || node->text[0] == 0)
         return fail(l, node, "%s must be an expression over the dimensions", what);
     ExprNames names = {l->task->dim_names, l->task->dim_count};
-    return expr_parse(l->arena, node->text, &names, l->where, node->line,
-                      node->column, expr, l->err);
+    return expr_parse(l->arena, node->text, &names, l->where, node->line, node->column, expr,
+                      l->err);
 }
 
 static bool read_shape(const Loader *l, const YamlNode *node, Tensor *tensor) {
@@ -247,8 +251,9 @@ static const struct {
     const char *name;
     int arguments;
 } fills[FILL_COUNT] = {
-    [FILL_NORMAL] = {"normal", 0}, [FILL_UNIFORM] = {"uniform", 2},
-    [FILL_INTEGERS] = {"integers", 2}, [FILL_ZEROS] = {"zeros", 0}, [FILL_ONES] = {"ones", 0},
+    [FILL_NORMAL] = {"normal", 0},     [FILL_UNIFORM] = {"uniform", 2},
+    [FILL_INTEGERS] = {"integers", 2}, [FILL_ZEROS] = {"zeros", 0},
+    [FILL_ONES] = {"ones", 0},
 };
 
 /* The largest whole number that every smaller one of `dtype` is exact up to. */
@@ -256,12 +261,18 @@ static double largest_integer(DType dtype, double *lowest) {
     const DTypeInfo *info = dtype_info(dtype);
     double largest;
     switch (dtype) {
-    case DTYPE_BOOL: largest = 1; break;
-    case DTYPE_U8: largest = 255; break;
-    case DTYPE_I64: largest = ldexp(1, 53); break; // bounds are doubles
+    case DTYPE_BOOL:
+        largest = 1;
+        break;
+    case DTYPE_U8:
+        largest = 255;
+        break;
+    case DTYPE_I64:
+        largest = ldexp(1, 53);
+        break; // bounds are doubles
     default:
-        largest = info->is_float ? ldexp(1, info->mantissa_bits + 1)
-                                 : ldexp(1, 8 * info->bytes - 1) - 1;
+        largest =
+            info->is_float ? ldexp(1, info->mantissa_bits + 1) : ldexp(1, 8 * info->bytes - 1) - 1;
     }
     bool has_negative = dtype != DTYPE_BOOL && dtype != DTYPE_U8;
     *lowest = has_negative ? -largest - !info->is_float : 0;
@@ -283,8 +294,10 @@ static bool check_fill(const Loader *l, const YamlNode *node, const Tensor *tens
             return fail(l, node, "fill integers(a,b) needs whole numbers");
         double lowest, largest = largest_integer(tensor->dtype, &lowest);
         if (fill->low < lowest || fill->high > largest)
-            return fail(l, node, "fill integers(a,b) of '%s' must stay within %.0f..%.0f, which %s"
-                        " holds exactly", tensor->name, lowest, largest, info->name);
+            return fail(l, node,
+                        "fill integers(a,b) of '%s' must stay within %.0f..%.0f, which %s"
+                        " holds exactly",
+                        tensor->name, lowest, largest, info->name);
     }
     return true;
 }
@@ -292,7 +305,8 @@ static bool check_fill(const Loader *l, const YamlNode *node, const Tensor *tens
 static bool read_fill(const Loader *l, const YamlNode *node, Tensor *tensor) {
     const char *text = node->text, *open = strchr(text, '(');
     char *word = arena_string_n(l->arena, text, open ? (size_t)(open - text) : strlen(text));
-    for (size_t n = strlen(word); n > 0 && word[n - 1] == ' ';) word[--n] = 0;
+    for (size_t n = strlen(word); n > 0 && word[n - 1] == ' ';)
+        word[--n] = 0;
     const char *names[FILL_COUNT];
     int kind = FILL_COUNT;
     for (int i = 0; i < FILL_COUNT; i++) {
@@ -303,8 +317,10 @@ static bool read_fill(const Loader *l, const YamlNode *node, Tensor *tensor) {
         const char *nearest = text_nearest(word, names, FILL_COUNT);
         if (node->kind == YAML_SCALAR && nearest)
             return fail(l, node, "unknown fill '%s'; did you mean %s?", word, nearest);
-        return fail(l, node, "unknown fill '%s'; there are normal, uniform(a,b), integers(a,b), "
-                    "zeros, ones", text);
+        return fail(l, node,
+                    "unknown fill '%s'; there are normal, uniform(a,b), integers(a,b), "
+                    "zeros, ones",
+                    text);
     }
     tensor->fill.kind = (FillKind)kind;
     if (!fills[kind].arguments) {
@@ -315,8 +331,10 @@ static bool read_fill(const Loader *l, const YamlNode *node, Tensor *tensor) {
     char *comma = low ? strchr(low, ',') : NULL, *close = comma ? strchr(comma, ')') : NULL;
     if (!close || close[1] != 0) return fail(l, node, "write fill as %s(a,b)", word);
     *comma = *close = 0;
-    for (char *end = comma; end > low && end[-1] == ' ';) *--end = 0;
-    for (char *end = close; end > comma + 1 && end[-1] == ' ';) *--end = 0;
+    for (char *end = comma; end > low && end[-1] == ' ';)
+        *--end = 0;
+    for (char *end = close; end > comma + 1 && end[-1] == ' ';)
+        *--end = 0;
     if (!parse_real(low, &tensor->fill.low) || !parse_real(comma + 1, &tensor->fill.high))
         return fail(l, node, "write fill as %s(a,b) with two numbers", word);
     return check_fill(l, node, tensor);
@@ -458,7 +476,8 @@ static bool read_precision(Loader *l) {
     Task *task = l->task;
     task->exact_precision = true;
     task->parity_factor = 8;
-    const YamlNode *node = yaml_get(l->root, "precision"), *factor = yaml_get(l->root, "parity_factor");
+    const YamlNode *node = yaml_get(l->root, "precision"),
+                   *factor = yaml_get(l->root, "parity_factor");
     if (node) {
         task->exact_precision = strcmp(node->text, words[0]) == 0;
         if (!task->exact_precision && strcmp(node->text, words[1]) != 0)
@@ -477,9 +496,8 @@ static bool read_work(Loader *l) {
     const struct {
         const char *key;
         const Expr **expr;
-    } work[] = {{"flops", &task->flops},
-                {"min_bytes", &task->min_bytes},
-                {"min_flops", &task->min_flops}};
+    } work[] = {
+        {"flops", &task->flops}, {"min_bytes", &task->min_bytes}, {"min_flops", &task->min_flops}};
     for (size_t i = 0; i < COUNT_OF(work); i++) {
         const YamlNode *node = yaml_get(l->root, work[i].key);
         if (!node) continue;
@@ -524,10 +542,12 @@ static void hash_task(Hasher *hasher, const Loader *l) {
     hasher_add_text(hasher, numbers);
     hasher_add_text(hasher, task->name);
     hasher_add_text(hasher, class_name(task->class));
-    for (int i = 0; i < task->dim_count; i++) hasher_add_text(hasher, task->dim_names[i]);
+    for (int i = 0; i < task->dim_count; i++)
+        hasher_add_text(hasher, task->dim_names[i]);
     hash_dims(hasher, task, "timed", &task->timed);
     hash_dims(hasher, task, "sim", &task->sim);
-    for (int i = 0; i < task->check_count; i++) hash_dims(hasher, task, "check", &task->checks[i]);
+    for (int i = 0; i < task->check_count; i++)
+        hash_dims(hasher, task, "check", &task->checks[i]);
     for (int i = 0; i < task->tensor_count; i++) {
         const Tensor *t = &task->tensors[i];
         hasher_add_text(hasher, t->name);
@@ -535,7 +555,8 @@ static void hash_task(Hasher *hasher, const Loader *l) {
                  dtype_info(t->dtype)->name, t->fill.kind, t->fill.low, t->fill.high, t->rtol,
                  t->atol);
         hasher_add_text(hasher, numbers);
-        for (int axis = 0; axis < t->rank; axis++) hasher_add_text(hasher, t->extent_text[axis]);
+        for (int axis = 0; axis < t->rank; axis++)
+            hasher_add_text(hasher, t->extent_text[axis]);
     }
     static const char *const work[] = {"flops", "min_bytes", "min_flops"};
     for (size_t i = 0; i < COUNT_OF(work); i++) {
@@ -546,9 +567,9 @@ static void hash_task(Hasher *hasher, const Loader *l) {
 
 static bool read_task(Loader *l) {
     static const char *const keys[] = {
-        "schema", "name",      "summary",  "class", "dims",      "sim",       "check",
-        "inputs", "outputs",   "reference", "baseline", "flops", "min_bytes", "min_flops",
-        "tolerance", "precision", "parity_factor", "static_dims",
+        "schema",    "name",      "summary",   "class",     "dims",          "sim",
+        "check",     "inputs",    "outputs",   "reference", "baseline",      "flops",
+        "min_bytes", "min_flops", "tolerance", "precision", "parity_factor", "static_dims",
     };
     Task *task = l->task;
     if (!check_mapping(l, l->root, "a task", keys, COUNT_OF(keys)) || !read_header(l) ||

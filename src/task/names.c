@@ -67,14 +67,14 @@ const char *task_name_problem(const char *name) {
 static const struct {
     const char *other, *ours;
 } synonyms[] = {
-    {"double", "f64"},     {"float64", "f64"},  {"fp64", "f64"},   {"float", "f32"},
-    {"float32", "f32"},    {"fp32", "f32"},     {"single", "f32"}, {"tf32", "f32"},
-    {"half", "f16"},       {"float16", "f16"},  {"fp16", "f16"},   {"bfloat16", "bf16"},
-    {"bfloat", "bf16"},    {"fp8", "e4m3"},     {"f8", "e4m3"},    {"float8_e4m3fn", "e4m3"},
-    {"fp8_e4m3", "e4m3"},  {"float8_e5m2", "e5m2"}, {"fp8_e5m2", "e5m2"}, {"int64", "i64"},
-    {"int64_t", "i64"},    {"long", "i64"},     {"int32", "i32"},  {"int32_t", "i32"},
-    {"int", "i32"},        {"int16", "i16"},    {"short", "i16"},  {"int8", "i8"},
-    {"char", "i8"},        {"uint8", "u8"},     {"byte", "u8"},    {"boolean", "bool"},
+    {"double", "f64"},    {"float64", "f64"},      {"fp64", "f64"},      {"float", "f32"},
+    {"float32", "f32"},   {"fp32", "f32"},         {"single", "f32"},    {"tf32", "f32"},
+    {"half", "f16"},      {"float16", "f16"},      {"fp16", "f16"},      {"bfloat16", "bf16"},
+    {"bfloat", "bf16"},   {"fp8", "e4m3"},         {"f8", "e4m3"},       {"float8_e4m3fn", "e4m3"},
+    {"fp8_e4m3", "e4m3"}, {"float8_e5m2", "e5m2"}, {"fp8_e5m2", "e5m2"}, {"int64", "i64"},
+    {"int64_t", "i64"},   {"long", "i64"},         {"int32", "i32"},     {"int32_t", "i32"},
+    {"int", "i32"},       {"int16", "i16"},        {"short", "i16"},     {"int8", "i8"},
+    {"char", "i8"},       {"uint8", "u8"},         {"byte", "u8"},       {"boolean", "bool"},
 };
 
 const char *dtype_synonym(const char *name) {

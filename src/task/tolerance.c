@@ -41,15 +41,28 @@ void tolerance_default(DType dtype, double length, double *rtol, double *atol) {
     double sums = 8 * sum_unit * sqrt(length * run);
     double smallest = 0;
     switch (dtype) {
-    case DTYPE_F64: *rtol = 1e-12; break;
-    case DTYPE_F32: *rtol = 1e-4; break;
-    default: *rtol = 2 * unit; break;
+    case DTYPE_F64:
+        *rtol = 1e-12;
+        break;
+    case DTYPE_F32:
+        *rtol = 1e-4;
+        break;
+    default:
+        *rtol = 2 * unit;
+        break;
     }
     switch (dtype) {
-    case DTYPE_F16: smallest = ldexp(1, -24); break;
-    case DTYPE_E4M3: smallest = ldexp(1, -9); break;
-    case DTYPE_E5M2: smallest = ldexp(1, -16); break;
-    default: break;
+    case DTYPE_F16:
+        smallest = ldexp(1, -24);
+        break;
+    case DTYPE_E4M3:
+        smallest = ldexp(1, -9);
+        break;
+    case DTYPE_E5M2:
+        smallest = ldexp(1, -16);
+        break;
+    default:
+        break;
     }
     *atol = fmax(fmax(dtype == DTYPE_F64 ? 1e-13 : 1e-5, smallest), sums);
 }

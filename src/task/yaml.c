@@ -43,7 +43,8 @@ static void list_add(Arena *arena, NodeList *list, YamlNode *node) {
 }
 
 static bool refuse(const Reader *r, const YamlNode *at, const char *what) {
-    return error_input(r->err, "%s:%d:%d: %s", r->where, at->line, at->column, what);
+    int line = at->line ? at->line : r->line; // nothing, decorated, has no place of its own
+    return error_input(r->err, "%s:%d:%d: %s", r->where, line, at->column ? at->column : 1, what);
 }
 
 /* libfyaml's own words for what is malformed, at its place. */
@@ -74,7 +75,8 @@ static bool next_event(Reader *r, struct fy_event **event) {
 
 static int open_parentheses(const char *text) {
     int open = 0;
-    for (const char *c = text; *c; c++) open += (*c == '(') - (*c == ')');
+    for (const char *c = text; *c; c++)
+        open += (*c == '(') - (*c == ')');
     return open;
 }
 
@@ -86,7 +88,9 @@ static void join(Arena *arena, YamlNode *head, const YamlNode *tail) {
     head->text = arena_printf(arena, "%s,%*s%s", head->text, gap, "", tail->text);
 }
 
-static bool plain(const YamlNode *node) { return node->kind == YAML_SCALAR && !node->quoted; }
+static bool plain(const YamlNode *node) {
+    return node->kind == YAML_SCALAR && !node->quoted;
+}
 
 static void join_sequence(Arena *arena, YamlNode *sequence) {
     size_t kept = 0;

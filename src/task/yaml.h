@@ -8,9 +8,9 @@ typedef enum { YAML_SCALAR, YAML_SEQUENCE, YAML_MAPPING } YamlKind;
 
 struct YamlNode {
     YamlKind kind;
-    const char *text;  // scalars: never NULL, "" where the file says nothing
-    bool quoted;       // scalars: their place is that of the first character inside
-    int line, column;  // 1-based; of the first character
+    const char *text; // scalars: never NULL, "" where the file says nothing
+    bool quoted;      // scalars: their place is that of the first character inside
+    int line, column; // 1-based; of the first character
     size_t count;
     YamlNode **keys;   // mappings: scalars, all different
     YamlNode **values; // mappings and sequences

@@ -51,13 +51,26 @@ static const char *compile(World *w, const char *kernel, ProcessResult *result) 
     static int number; // a fresh name each time: dlopen knows objects by name
     const char *object = arena_printf(w->arena, "%s/kernel%d.so", w->scratch, number++);
     write_file(w, "task.h", task_kernel_header(w->arena, &w->task));
-    const char *source = write_file(
-        w, "kernel.cu",
-        arena_printf(w->arena, "%s%s", kernel, task_kernel_footer(w->arena, &w->task)));
-    const char *const argv[] = {
-        w->toolchain.nvcc, "-std=c++17", "-O2", "-shared", "-cudart", "shared", "-arch=sm_90a",
-        "-Xcompiler", "-fPIC,-Wall,-Wextra,-Werror,-Wno-unused-parameter", "-Xlinker", "-z,defs",
-        "-I", w->scratch, "-o", object, source, NULL};
+    const char *source =
+        write_file(w, "kernel.cu",
+                   arena_printf(w->arena, "%s%s", kernel, task_kernel_footer(w->arena, &w->task)));
+    const char *const argv[] = {w->toolchain.nvcc,
+                                "-std=c++17",
+                                "-O2",
+                                "-shared",
+                                "-cudart",
+                                "shared",
+                                "-arch=sm_90a",
+                                "-Xcompiler",
+                                "-fPIC,-Wall,-Wextra,-Werror,-Wno-unused-parameter",
+                                "-Xlinker",
+                                "-z,defs",
+                                "-I",
+                                w->scratch,
+                                "-o",
+                                object,
+                                source,
+                                NULL};
     ProcessOptions options = {.argv = argv, .cwd = w->scratch, .timeout_s = 120};
     if (!process_run(w->arena, &options, result, &w->err)) fail_msg("%s", w->err.message);
     return object;
@@ -114,8 +127,8 @@ static void test_entry_passes_everything_on(void **state) {
 }
 
 static void test_workspace_bytes_of_the_kernel_is_asked(void **state) {
-    void *handle = opened(*state, GOOD_LAUNCH
-                          "size_t workspace_bytes(Dims dims) { return 4 * dims.cols; }\n");
+    void *handle =
+        opened(*state, GOOD_LAUNCH "size_t workspace_bytes(Dims dims) { return 4 * dims.cols; }\n");
     assert_int_equal(workspace_of(handle, (int64_t[]){37, 1009}), 4036);
     dlclose(handle);
 }
@@ -154,8 +167,7 @@ static void test_each_broken_launch_has_its_symptom(void **state) {
         compile(w, cases[i].kernel, &result);
         assert_int_not_equal(result.exit_code, 0);
         const char *said = arena_printf(w->arena, "%s%s", result.out, result.err);
-        if (!strstr(said, cases[i].symptom))
-            fail_msg("no \"%s\" in:\n%s", cases[i].symptom, said);
+        if (!strstr(said, cases[i].symptom)) fail_msg("no \"%s\" in:\n%s", cases[i].symptom, said);
     }
 }
 

@@ -34,10 +34,13 @@ static World world_of(uint32_t rank, const int64_t *extents) {
     assert_non_null(w.expected);
     assert_non_null(w.got);
     fill_generate((Fill){.kind = FILL_NORMAL}, DTYPE_F64, 7, 0, 0, w.shape.elements, w.expected);
-    for (int64_t i = 0; i < w.shape.elements; i++) w.got[i] = (float)w.expected[i];
+    for (int64_t i = 0; i < w.shape.elements; i++)
+        w.got[i] = (float)w.expected[i];
     return w;
 }
-static World vector_of(int64_t n) { return world_of(1, (int64_t[]){n}); }
+static World vector_of(int64_t n) {
+    return world_of(1, (int64_t[]){n});
+}
 static World matrix_of(int64_t rows, int64_t columns) {
     return world_of(2, (int64_t[]){rows, columns});
 }
@@ -46,7 +49,9 @@ static World matrix_of(int64_t rows, int64_t columns) {
 static void spoil(World *w, int64_t i) {
     w->got[i] = (float)(10 + 5 * sin(12.9898 * (double)i + 3) + (double)(i * 7919 % 1013) / 100);
 }
-static void poison(World *w, int64_t i) { memset(&w->got[i], POISON, sizeof(float)); }
+static void poison(World *w, int64_t i) {
+    memset(&w->got[i], POISON, sizeof(float));
+}
 static float *at(World *w, int64_t row, int64_t column) {
     return &w->got[row * w->shape.extents[1] + column];
 }
@@ -55,8 +60,13 @@ static double expected(const World *w, int64_t row, int64_t column) {
 }
 
 static Mismatch found(const World *w) {
-    Comparison c = {.dtype = DTYPE_F32, .shape = &w->shape, .got = w->got,
-                    .expected = w->expected, .rtol = w->rtol, .atol = w->atol, .poison = POISON};
+    Comparison c = {.dtype = DTYPE_F32,
+                    .shape = &w->shape,
+                    .got = w->got,
+                    .expected = w->expected,
+                    .rtol = w->rtol,
+                    .atol = w->atol,
+                    .poison = POISON};
     Mismatch seen;
     Fault why;
     assert_true(mismatch_find(&c, &seen, &why));
@@ -118,7 +128,8 @@ static void test_error_is_relative_frobenius(void **state) {
     World w = vector_of(4);
     double values[] = {3, 4, 0, 0};
     memcpy(w.expected, values, sizeof(values));
-    for (int i = 0; i < 4; i++) w.got[i] = (float)values[i];
+    for (int i = 0; i < 4; i++)
+        w.got[i] = (float)values[i];
     w.got[2] = 1;
     assert_true(fabs(found(&w).error - 0.2) < 1e-12);
     world_free(&w);
@@ -143,10 +154,14 @@ static void test_nan_and_infinity_are_right_where_expected(void **state) {
 static void test_whole_numbers_are_compared_exactly(void **state) {
     (void)state;
     int64_t expected_values[64], got_values[64];
-    for (int i = 0; i < 64; i++) got_values[i] = expected_values[i] = (INT64_C(1) << 60) + i;
+    for (int i = 0; i < 64; i++)
+        got_values[i] = expected_values[i] = (INT64_C(1) << 60) + i;
     Shape shape = {.rank = 1, .extents = {64}, .elements = 64};
-    Comparison c = {.dtype = DTYPE_I64, .shape = &shape, .got = got_values,
-                    .expected = expected_values, .poison = POISON};
+    Comparison c = {.dtype = DTYPE_I64,
+                    .shape = &shape,
+                    .got = got_values,
+                    .expected = expected_values,
+                    .poison = POISON};
     Mismatch seen;
     Fault why;
     assert_true(mismatch_find(&c, &seen, &why));
@@ -166,8 +181,12 @@ static void test_fp8_may_saturate_or_become_nan_beyond_its_range(void **state) {
     dtype_store(DTYPE_E4M3, got_values, 2, NAN);
     dtype_store(DTYPE_E4M3, got_values, 3, 1);
     Shape shape = {.rank = 1, .extents = {4}, .elements = 4};
-    Comparison c = {.dtype = DTYPE_E4M3, .shape = &shape, .got = got_values,
-                    .expected = expected_values, .rtol = 0.1, .poison = POISON};
+    Comparison c = {.dtype = DTYPE_E4M3,
+                    .shape = &shape,
+                    .got = got_values,
+                    .expected = expected_values,
+                    .rtol = 0.1,
+                    .poison = POISON};
     Mismatch seen;
     Fault why;
     assert_true(mismatch_find(&c, &seen, &why));
@@ -182,7 +201,8 @@ static void test_fp8_may_saturate_or_become_nan_beyond_its_range(void **state) {
 static void test_untouched_rows_are_named(void **state) {
     (void)state;
     World w = matrix_of(6000, 64);
-    for (int64_t i = 4096 * 64; i < w.shape.elements; i++) poison(&w, i);
+    for (int64_t i = 4096 * 64; i < w.shape.elements; i++)
+        poison(&w, i);
     expect_sentence(&w, MISMATCH_UNTOUCHED,
                     "rows 4096 and up (the last 1904 of 6000) are untouched (never written)");
 }
@@ -190,14 +210,16 @@ static void test_untouched_rows_are_named(void **state) {
 static void test_output_never_written_is_untouched(void **state) {
     (void)state;
     World w = vector_of(1009);
-    for (int64_t i = 0; i < 1009; i++) poison(&w, i);
+    for (int64_t i = 0; i < 1009; i++)
+        poison(&w, i);
     expect_sentence(&w, MISMATCH_UNTOUCHED, "every element is untouched (never written)");
 }
 
 static void test_half_untouched_half_wrong_is_not_called_untouched(void **state) {
     (void)state;
     World w = vector_of(1000);
-    for (int64_t i = 0; i < 1000; i++) i % 2 ? poison(&w, i * 7919 % 1000) : spoil(&w, i * 7919 % 1000);
+    for (int64_t i = 0; i < 1000; i++)
+        i % 2 ? poison(&w, i * 7919 % 1000) : spoil(&w, i * 7919 % 1000);
     expect_sentence(&w, MISMATCH_SCATTERED, SCATTERED_ALL "; 50 % of them are untouched");
 }
 
@@ -205,14 +227,16 @@ static void test_nan_in_some_columns_is_named(void **state) {
     (void)state;
     World w = matrix_of(100, 256);
     for (int64_t r = 0; r < 100; r++)
-        for (int64_t c = 32; c < 64; c++) *at(&w, r, c) = NAN;
+        for (int64_t c = 32; c < 64; c++)
+            *at(&w, r, c) = NAN;
     expect_sentence(&w, MISMATCH_NONFINITE, "columns 32..63 are NaN");
 }
 
 static void test_infinity_is_not_called_nan(void **state) {
     (void)state;
     World w = vector_of(100);
-    for (int64_t i = 0; i < 100; i++) w.got[i] = i % 2 ? INFINITY : -INFINITY;
+    for (int64_t i = 0; i < 100; i++)
+        w.got[i] = i % 2 ? INFINITY : -INFINITY;
     expect_sentence(&w, MISMATCH_NONFINITE, "every element is infinite");
 }
 
@@ -221,7 +245,8 @@ static void test_infinity_is_not_called_nan(void **state) {
 static void test_half_of_the_expected_value_is_a_factor(void **state) {
     (void)state;
     World w = vector_of(5000);
-    for (int64_t i = 0; i < 5000; i++) w.got[i] *= 0.5f;
+    for (int64_t i = 0; i < 5000; i++)
+        w.got[i] *= 0.5f;
     expect_sentence(&w, MISMATCH_CONSTANT_FACTOR, "every element is 0.5 x the expected value");
 }
 
@@ -229,14 +254,16 @@ static void test_small_factors_are_shown_as_fractions(void **state) {
     (void)state;
     World w = vector_of(5000);
     w.atol = 1e-9;
-    for (int64_t i = 0; i < 5000; i++) w.got[i] /= 1024;
+    for (int64_t i = 0; i < 5000; i++)
+        w.got[i] /= 1024;
     expect_sentence(&w, MISMATCH_CONSTANT_FACTOR, "every element is 1/1024 x the expected value");
 }
 
 static void test_zeros_are_called_zeros(void **state) {
     (void)state;
     World w = matrix_of(64, 64);
-    for (int64_t r = 0; r < 64; r++) *at(&w, r, 5) = 0;
+    for (int64_t r = 0; r < 64; r++)
+        *at(&w, r, 5) = 0;
     expect_sentence(&w, MISMATCH_CONSTANT_FACTOR, "column 5 is 0");
 }
 
@@ -260,14 +287,16 @@ static void test_scalar_off_by_no_whole_number_is_no_factor(void **state) {
 static void test_one_added_everywhere_is_an_offset(void **state) {
     (void)state;
     World w = vector_of(5000);
-    for (int64_t i = 0; i < 5000; i++) w.got[i] = (float)(w.expected[i] - 1.5);
+    for (int64_t i = 0; i < 5000; i++)
+        w.got[i] = (float)(w.expected[i] - 1.5);
     expect_sentence(&w, MISMATCH_CONSTANT_OFFSET, "every element is the expected value - 1.5");
 }
 
 static void test_nonsense_is_neither_factor_nor_offset(void **state) {
     (void)state;
     World w = vector_of(5000);
-    for (int64_t i = 0; i < 5000; i++) spoil(&w, i);
+    for (int64_t i = 0; i < 5000; i++)
+        spoil(&w, i);
     expect_sentence(&w, MISMATCH_SCATTERED, SCATTERED_ALL);
 }
 
@@ -299,7 +328,8 @@ static void test_transposed_square_is_recognised(void **state) {
     (void)state;
     World w = matrix_of(96, 96);
     for (int64_t r = 0; r < 96; r++)
-        for (int64_t c = 0; c < 96; c++) *at(&w, r, c) = (float)expected(&w, c, r);
+        for (int64_t c = 0; c < 96; c++)
+            *at(&w, r, c) = (float)expected(&w, c, r);
     expect_sentence(&w, MISMATCH_TRANSPOSED,
                     "nearly every element is written to the transposed place: "
                     "got[i][j] = expected[j][i]");
@@ -321,14 +351,16 @@ static void test_reversed_rows_are_not_transposed(void **state) {
     (void)state;
     World w = matrix_of(96, 96);
     for (int64_t r = 0; r < 96; r++)
-        for (int64_t c = 0; c < 96; c++) *at(&w, r, c) = (float)expected(&w, r, 95 - c);
+        for (int64_t c = 0; c < 96; c++)
+            *at(&w, r, c) = (float)expected(&w, r, 95 - c);
     expect_sentence(&w, MISMATCH_SCATTERED, "nearly " SCATTERED_ALL);
 }
 
 static void test_off_by_one_is_a_shift(void **state) {
     (void)state;
     World w = vector_of(5000);
-    for (int64_t i = 0; i < 4999; i++) w.got[i] = (float)w.expected[i + 1];
+    for (int64_t i = 0; i < 4999; i++)
+        w.got[i] = (float)w.expected[i + 1];
     expect_sentence(&w, MISMATCH_SHIFTED,
                     "nearly every element is the value expected 1 element further on: "
                     "got[i] = expected[i + 1]");
@@ -338,7 +370,8 @@ static void test_shift_by_rows_is_told_in_rows(void **state) {
     (void)state;
     World w = matrix_of(512, 4096);
     for (int64_t r = 16; r < 512; r++)
-        for (int64_t c = 0; c < 4096; c++) *at(&w, r, c) = (float)expected(&w, r - 16, c);
+        for (int64_t c = 0; c < 4096; c++)
+            *at(&w, r, c) = (float)expected(&w, r - 16, c);
     expect_sentence(&w, MISMATCH_SHIFTED,
                     "nearly every element is the value expected 16 rows back: "
                     "got[i] = expected[i - 65536]");
@@ -347,7 +380,8 @@ static void test_shift_by_rows_is_told_in_rows(void **state) {
 static void test_shuffled_values_are_not_a_shift(void **state) {
     (void)state;
     World w = vector_of(5003);
-    for (int64_t i = 0; i < 5003; i++) w.got[i] = (float)w.expected[i * 2011 % 5003];
+    for (int64_t i = 0; i < 5003; i++)
+        w.got[i] = (float)w.expected[i * 2011 % 5003];
     Mismatch seen = found(&w);
     assert_int_equal(seen.shape, MISMATCH_SCATTERED);
     world_free(&w);
@@ -358,7 +392,8 @@ static void test_shuffled_values_are_not_a_shift(void **state) {
 static void test_last_partial_tile_is_a_ragged_edge(void **state) {
     (void)state;
     World w = matrix_of(37, 1009);
-    for (int64_t r = 0; r < 37; r++) spoil(&w, r * 1009 + 1008);
+    for (int64_t r = 0; r < 37; r++)
+        spoil(&w, r * 1009 + 1008);
     expect_sentence(&w, MISMATCH_RAGGED_EDGE,
                     "columns 1008 and up (the last 1 of 1009) are wrong: ragged edge of a tile of "
                     "16");
@@ -367,7 +402,8 @@ static void test_last_partial_tile_is_a_ragged_edge(void **state) {
 static void test_vector_tail_is_a_ragged_edge(void **state) {
     (void)state;
     World w = vector_of(100003);
-    for (int64_t i = 98304; i < 100003; i++) spoil(&w, i);
+    for (int64_t i = 98304; i < 100003; i++)
+        spoil(&w, i);
     expect_sentence(&w, MISMATCH_RAGGED_EDGE,
                     "elements 98304 and up (the last 1699 of 100003) are wrong: ragged edge of a "
                     "tile of 32768");
@@ -387,7 +423,8 @@ static void test_two_ragged_edges_are_seen_together(void **state) {
 static void test_flat_tail_of_a_matrix_is_a_ragged_edge(void **state) {
     (void)state;
     World w = matrix_of(100, 1009);
-    for (int64_t i = 98304; i < w.shape.elements; i++) spoil(&w, i);
+    for (int64_t i = 98304; i < w.shape.elements; i++)
+        spoil(&w, i);
     expect_sentence(&w, MISMATCH_RAGGED_EDGE,
                     "the last 2596 of 100900 elements are wrong: ragged end of a tile of 32768");
 }
@@ -395,22 +432,26 @@ static void test_flat_tail_of_a_matrix_is_a_ragged_edge(void **state) {
 static void test_last_rows_of_full_tiles_are_not_ragged(void **state) {
     (void)state;
     World w = matrix_of(512, 100);
-    for (int64_t i = 384 * 100; i < w.shape.elements; i++) spoil(&w, i);
+    for (int64_t i = 384 * 100; i < w.shape.elements; i++)
+        spoil(&w, i);
     expect_sentence(&w, MISMATCH_ROWS, "rows 384 and up (the last 128 of 512) are wrong");
 }
 
 static void test_rows_in_the_middle_are_named(void **state) {
     (void)state;
     World w = matrix_of(1000, 300);
-    for (int64_t i = 128 * 300; i < 256 * 300; i++) spoil(&w, i);
+    for (int64_t i = 128 * 300; i < 256 * 300; i++)
+        spoil(&w, i);
     expect_sentence(&w, MISMATCH_ROWS, "rows 128..255 are wrong");
 }
 
 static void test_outliers_do_not_hide_a_region(void **state) {
     (void)state;
     World w = matrix_of(1000, 300);
-    for (int64_t i = 128 * 300; i < 256 * 300; i++) spoil(&w, i);
-    for (int64_t i = 0; i < 800; i++) spoil(&w, i * 104729 % w.shape.elements);
+    for (int64_t i = 128 * 300; i < 256 * 300; i++)
+        spoil(&w, i);
+    for (int64_t i = 0; i < 800; i++)
+        spoil(&w, i * 104729 % w.shape.elements);
     expect_sentence(&w, MISMATCH_ROWS, "rows 128..255 are wrong");
 }
 
@@ -426,7 +467,8 @@ static void test_every_other_row_is_a_pattern(void **state) {
     (void)state;
     World w = matrix_of(512, 64);
     for (int64_t r = 1; r < 512; r += 2)
-        for (int64_t c = 0; c < 64; c++) spoil(&w, r * 64 + c);
+        for (int64_t c = 0; c < 64; c++)
+            spoil(&w, r * 64 + c);
     expect_sentence(&w, MISMATCH_ROWS, "row 1 of every 2 is wrong");
 }
 
@@ -441,14 +483,16 @@ static void test_columns_of_a_warp_are_a_pattern(void **state) {
 static void test_one_wrong_column_is_named(void **state) {
     (void)state;
     World w = matrix_of(64, 100);
-    for (int64_t r = 0; r < 64; r++) spoil(&w, r * 100 + 17);
+    for (int64_t r = 0; r < 64; r++)
+        spoil(&w, r * 100 + 17);
     expect_sentence(&w, MISMATCH_COLUMNS, "column 17 is wrong");
 }
 
 static void test_second_matrix_of_a_batch_is_named(void **state) {
     (void)state;
     World w = world_of(3, (int64_t[]){4, 50, 60});
-    for (int64_t i = 3000; i < 6000; i++) spoil(&w, i);
+    for (int64_t i = 3000; i < 6000; i++)
+        spoil(&w, i);
     expect_sentence(&w, MISMATCH_ROWS, "matrix 1 is wrong");
 }
 
@@ -456,7 +500,8 @@ static void test_one_wrong_tile_is_named(void **state) {
     (void)state;
     World w = matrix_of(1024, 512);
     for (int64_t r = 256; r < 384; r++)
-        for (int64_t c = 64; c < 128; c++) spoil(&w, r * 512 + c);
+        for (int64_t c = 64; c < 128; c++)
+            spoil(&w, r * 512 + c);
     expect_sentence(&w, MISMATCH_TILES, "rows 256..383, columns 64..127 are wrong");
 }
 
@@ -475,7 +520,8 @@ static void test_tiles_here_and_there_are_counted(void **state) {
 static void test_scattered_elements_have_no_region(void **state) {
     (void)state;
     World w = matrix_of(512, 512);
-    for (int64_t i = 0; i < 2000; i++) spoil(&w, i * 104729 % w.shape.elements);
+    for (int64_t i = 0; i < 2000; i++)
+        spoil(&w, i * 104729 % w.shape.elements);
     expect_sentence(&w, MISMATCH_SCATTERED,
                     "0.763 % of the elements are wrong, in no pattern of rows, columns or tiles");
 }
@@ -487,13 +533,19 @@ static void test_elements_past_2_gib_are_blamed_on_32_bits(void **state) {
     size_t bytes = (size_t)elements * 8;
     double *got = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    double *right = mmap(NULL, bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    double *right =
+        mmap(NULL, bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     assert_ptr_not_equal(got, MAP_FAILED);
     assert_ptr_not_equal(right, MAP_FAILED);
-    for (int64_t i = limit; i < elements; i++) got[i] = 1 + sin((double)i);
+    for (int64_t i = limit; i < elements; i++)
+        got[i] = 1 + sin((double)i);
     Shape shape = {.rank = 1, .extents = {elements}, .elements = elements};
-    Comparison c = {.dtype = DTYPE_F64, .shape = &shape, .got = got, .expected = right,
-                    .atol = 1e-9, .poison = POISON};
+    Comparison c = {.dtype = DTYPE_F64,
+                    .shape = &shape,
+                    .got = got,
+                    .expected = right,
+                    .atol = 1e-9,
+                    .poison = POISON};
     Mismatch seen;
     Fault why;
     assert_true(mismatch_find(&c, &seen, &why));

@@ -17,7 +17,7 @@
 #include <cmocka.h>
 
 #define SECONDS 20.0
-#define POISON 0xA5
+#define POISON  0xA5
 
 /* One input x and one output y of n elements each. */
 #define PROLOGUE                                                                                   \
@@ -28,7 +28,7 @@
     PROLOGUE "void reference(const Inputs *in, Outputs *out, const Dims *d, int64_t begin,"        \
              " int64_t end) { " body " }"
 #define EACH(statement) REFERENCE("for (int64_t i = begin; i < end; i++) { " statement " }")
-#define TRIPLE EACH("out->y[i] = 3 * in->x[i];")
+#define TRIPLE          EACH("out->y[i] = 3 * in->x[i];")
 
 typedef struct {
     Arena *arena;
@@ -55,7 +55,8 @@ static int set_up(void **state) {
     w->exchange = exchange_create(w->arena, &w->err);
     assert_non_null(w->scratch);
     assert_non_null(w->exchange);
-    if (!oracle_start(w->arena, &w->installation, &w->device, w->exchange, NULL, &w->oracle, &w->err))
+    if (!oracle_start(w->arena, &w->installation, &w->device, w->exchange, NULL, &w->oracle,
+                      &w->err))
         fail_msg("%s", w->err.message);
     return 0;
 }
@@ -283,13 +284,15 @@ static void test_same_request_is_computed_once(void **state) {
 static void test_old_results_give_way(void **state) {
     World *w = *state;
     assert_int_equal(load(w, TRIPLE), PEER_OK);
-    for (uint64_t seed = 0; seed < 100; seed++) assert_int_equal(truth(w, seed), PEER_OK);
+    for (uint64_t seed = 0; seed < 100; seed++)
+        assert_int_equal(truth(w, seed), PEER_OK);
     assert_int_equal(truth(w, 0), PEER_OK);
     export(w, tripled(w, 0), 2 * tensor_bytes(w));
     assert_int_equal(judged(w).wrong, 0);
 }
 
-/* ---- references that misbehave ---------------------------------------------------------------- */
+/* ---- references that misbehave ----------------------------------------------------------------
+ */
 
 static void test_reference_that_prints_does_not_garble_frames(void **state) {
     World *w = *state;
@@ -336,8 +339,9 @@ static void test_reference_that_hangs_is_given_up(void **state) {
 static void test_reference_that_leaves_elements_out_is_told(void **state) {
     World *w = *state;
     assert_int_equal(load(w, EACH("if (i != 17) out->y[i] = 1;")), PEER_OK);
-    expect_fault(w, truth(w, 7),
-                 "reference() leaves element 17 of 'y' unwritten, or reads it before it is written");
+    expect_fault(
+        w, truth(w, 7),
+        "reference() leaves element 17 of 'y' unwritten, or reads it before it is written");
     assert_int_equal(load(w, EACH("out->y[i] += 1;")), PEER_OK);
     expect_fault(w, truth(w, 7),
                  "reference() leaves element 0 of 'y' unwritten, or reads it before it is written");
@@ -349,7 +353,8 @@ static void test_reference_may_make_nan(void **state) {
     assert_int_equal(load(w, EACH("out->y[i] = sqrt(-1 - in->x[i] * in->x[i]);")), PEER_OK);
     assert_int_equal(truth(w, 7), PEER_OK);
     uint8_t *data = tripled(w, 7);
-    for (int64_t i = 0; i < w->n; i++) dtype_store(w->dtype, data + tensor_bytes(w), i, NAN);
+    for (int64_t i = 0; i < w->n; i++)
+        dtype_store(w->dtype, data + tensor_bytes(w), i, NAN);
     export(w, data, 2 * tensor_bytes(w));
     assert_int_equal(judged(w).wrong, 0);
 }
@@ -366,7 +371,8 @@ static void test_object_without_reference_is_a_fault(void **state) {
     expect_alive(w);
 }
 
-/* ---- requests out of order, damaged, absurd ---------------------------------------------------- */
+/* ---- requests out of order, damaged, absurd ----------------------------------------------------
+ */
 
 static void test_requests_out_of_order_are_faults(void **state) {
     World *w = *state;
@@ -389,8 +395,7 @@ static void test_cut_requests_are_faults(void **state) {
     put_truth(w, &whole, 1);
     for (size_t bytes = 0; bytes < whole.bytes; bytes++) {
         WireWriter cut = {.data = whole.data, .bytes = bytes};
-        PeerStatus status =
-            peer_ask(&w->oracle, ORACLE_TRUTH, &cut, ORACLE_OK, SECONDS, &w->err);
+        PeerStatus status = peer_ask(&w->oracle, ORACLE_TRUTH, &cut, ORACLE_OK, SECONDS, &w->err);
         expect_fault(w, status, "a damaged request for expected values");
     }
     wire_writer_free(&whole);
@@ -461,7 +466,8 @@ static void test_parent_that_goes_away_ends_the_oracle(void **state) {
     assert_true(child_ended(&w->oracle.child, SECONDS));
 }
 
-/* ---- the exchange file ------------------------------------------------------------------------ */
+/* ---- the exchange file ------------------------------------------------------------------------
+ */
 
 static void test_exchange_file_is_not_trusted(void **state) {
     World *w = *state;
@@ -482,7 +488,8 @@ static void test_exchange_file_is_not_trusted(void **state) {
         put_u8(&r, POISON);
         put_f64(&r, 1e-4);
         put_f64(&r, 1e-6);
-        for (int k = 0; k < 4; k++) put_u64(&r, places[i][k]);
+        for (int k = 0; k < 4; k++)
+            put_u64(&r, places[i][k]);
         assert_int_equal(ask(w, ORACLE_COMPARE, &r, ORACLE_COMPARED), PEER_FAULT);
         assert_string_equal(w->err.message, faults[i]);
     }
@@ -500,15 +507,19 @@ static void test_exchange_file_is_not_trusted(void **state) {
     expect_alive(w);
 }
 
-/* ---- dying and hanging, at every frame ---------------------------------------------------------- */
+/* ---- dying and hanging, at every frame ----------------------------------------------------------
+ */
 
 /* The steps of a judgement; `step` asks the n-th and says how it went. */
 #define STEPS 3
 static PeerStatus step(World *w, int n, const char *in_double, const char *in_float) {
     switch (n) {
-    case 0: return load_objects(w, in_double, in_float);
-    case 1: return truth(w, 7);
-    default: return compare(w);
+    case 0:
+        return load_objects(w, in_double, in_float);
+    case 1:
+        return truth(w, 7);
+    default:
+        return compare(w);
     }
 }
 

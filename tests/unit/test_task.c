@@ -40,8 +40,8 @@ static int world_new(void **state) {
     w->directory = directory_scratch(w->arena, "task", &w->err);
     assert_non_null(w->directory);
     w->path = path_join(w->arena, w->directory, "task.yaml");
-    assert_true(file_write_atomic(path_join(w->arena, w->directory, "reference.c"), "//\n", 3,
-                                  &w->err));
+    assert_true(
+        file_write_atomic(path_join(w->arena, w->directory, "reference.c"), "//\n", 3, &w->err));
     *state = w;
     return 0;
 }
@@ -208,9 +208,9 @@ static void test_missing_file_is_refused(void **state) {
     assert_string_equal(w->err.message, "/nonexistent/task.yaml: no such task; give a directory "
                                         "with a task.yaml");
     assert_false(task_load(w->arena, w->directory, &w->task, &w->err));
-    assert_string_equal(w->err.message,
-                        arena_printf(w->arena, "%s holds no task.yaml; see docs/task-format.md",
-                                     w->directory));
+    assert_string_equal(
+        w->err.message,
+        arena_printf(w->arena, "%s holds no task.yaml; see docs/task-format.md", w->directory));
 }
 
 static void test_malformed_yaml_is_refused_at_its_place(void **state) {
@@ -220,7 +220,8 @@ static void test_malformed_yaml_is_refused_at_its_place(void **state) {
     } cases[] = {
         {"schema: 1\ndims: {rows: 4\nx: [\n",
          "task.yaml:3:2: not valid YAML: missing comma in flow mapping"},
-        {"a: b: c\n", "task.yaml:1:5: not valid YAML: invalid nested block mapping on the same line"},
+        {"a: b: c\n",
+         "task.yaml:1:5: not valid YAML: invalid nested block mapping on the same line"},
         {"", "task.yaml:1:1: the file is empty"},
         {"# nothing\n", "task.yaml:1:1: the file is empty"},
         {"schema: 1\n---\nschema: 1\n", "task.yaml:2:1: one document is enough; this is a second"},
@@ -260,8 +261,7 @@ static void test_absurdly_large_file_is_refused(void **state) {
 static void test_head_of_the_task_is_checked(void **state) {
     static const Refusal cases[] = {
         {"schema", NULL, "task.yaml:1:1: the task lacks the key 'schema'"},
-        {"schema", "schema: 2",
-         "task.yaml:1:9: unknown schema '2'; this version reads schema 1"},
+        {"schema", "schema: 2", "task.yaml:1:9: unknown schema '2'; this version reads schema 1"},
         {"schema", "schema: {}", "task.yaml:1:9: schema must be a single value"},
         {"schema", "schema:", "task.yaml:1:1: schema has no value"},
         {"name", NULL, "task.yaml:1:1: the task lacks the key 'name'"},
@@ -278,8 +278,7 @@ static void test_head_of_the_task_is_checked(void **state) {
          "task.yaml:11:1: unknown key 'colour'; a task has schema, name, summary, class, dims, "
          "sim, check, inputs, outputs, reference, baseline, flops, min_bytes, min_flops, "
          "tolerance, precision, parity_factor, static_dims"},
-        {"static_dims", "static_dims: maybe",
-         "task.yaml:11:14: static_dims must be true or false"},
+        {"static_dims", "static_dims: maybe", "task.yaml:11:14: static_dims must be true or false"},
         {"static_dims", "static_dims: true",
          "task.yaml:7:8: static_dims fixes the sizes to dims; remove check"},
         {"precision", "precision: bits",
@@ -331,8 +330,7 @@ static void test_sizes_are_checked(void **state) {
          "task.yaml:7:28: unknown dimension 'col'; did you mean cols?"},
         {"check", "check: [{rows: 1, cols: 1, depth: 1}]",
          "task.yaml:7:28: unknown dimension 'depth'; dims has rows, cols"},
-        {"check", "check: [{rows: 1, cols: 0}]",
-         "task.yaml:7:25: cols must be at least 1, not 0"},
+        {"check", "check: [{rows: 1, cols: 0}]", "task.yaml:7:25: cols must be at least 1, not 0"},
     };
     EXPECT_REFUSALS(*state, cases);
 }
@@ -406,13 +404,15 @@ static void test_too_many_of_anything_is_refused(void **state) {
     World *w = *state;
     Buf dims = {0}, inputs = {0}, checks = {0};
     buf_puts(&dims, "dims: {");
-    for (int i = 0; i < 33; i++) buf_printf(&dims, "d%d: 1,", i);
+    for (int i = 0; i < 33; i++)
+        buf_printf(&dims, "d%d: 1,", i);
     buf_puts(&dims, "}");
     buf_puts(&inputs, "inputs:");
     for (int i = 0; i < 65; i++)
         buf_printf(&inputs, "\n  - {name: x%d, dtype: f32, shape: []}", i);
     buf_puts(&checks, "check:");
-    for (int i = 0; i < 65; i++) buf_puts(&checks, "\n  - {rows: 1, cols: 1}");
+    for (int i = 0; i < 65; i++)
+        buf_puts(&checks, "\n  - {rows: 1, cols: 1}");
     const Refusal cases[] = {
         {"dims", dims.data, "task.yaml:5:222: more than 32 dimensions"},
         {"inputs", inputs.data, "task.yaml:73:5: more than 64 inputs and outputs"},
@@ -439,7 +439,8 @@ static void test_fills_are_checked(void **state) {
         {"inputs", INPUT("f32", "uniform(a,b)"),
          "task.yaml:8:53: write fill as uniform(a,b) with two numbers"},
         {"inputs", INPUT("f32", "uniform(1,1)"), "task.yaml:8:53: fill uniform(a,b) needs a < b"},
-        {"inputs", INPUT("f32", "integers(2,1)"), "task.yaml:8:53: fill integers(a,b) needs a <= b"},
+        {"inputs", INPUT("f32", "integers(2,1)"),
+         "task.yaml:8:53: fill integers(a,b) needs a <= b"},
         {"inputs", INPUT("f32", "integers(0,1.5)"),
          "task.yaml:8:53: fill integers(a,b) needs whole numbers"},
         {"inputs", INPUT("f32", "normal(0,1)"), "task.yaml:8:53: fill normal takes no numbers"},
@@ -464,7 +465,8 @@ static void test_tolerances_are_checked(void **state) {
         {"tolerance", "tolerance: {rtol: small}",
          "task.yaml:11:19: rtol must be a number, not 'small'"},
         {"tolerance", "tolerance: {atol: -1}", "task.yaml:11:19: atol must not be negative"},
-        {"tolerance", "tolerance: {atol: nan}", "task.yaml:11:19: atol must be a number, not 'nan'"},
+        {"tolerance", "tolerance: {atol: nan}",
+         "task.yaml:11:19: atol must be a number, not 'nan'"},
         {"tolerance", "tolerance: {rtol: 1}",
          "task.yaml:11:19: an rtol of 1 or more accepts an output of zeros"},
         {"tolerance", "tolerance: {rtol: 0, atol: 0}",
@@ -478,9 +480,8 @@ static void test_tolerances_are_checked(void **state) {
 static void test_parity_factor_without_parity_is_refused(void **state) {
     World *w = *state;
     char *text = demo_with(w, "precision", "precision: tolerance\nparity_factor: 4");
-    assert_string_equal(
-        refusal_of(w, text, strlen(text)),
-        "task.yaml:12:16: parity_factor has no meaning with precision: tolerance");
+    assert_string_equal(refusal_of(w, text, strlen(text)),
+                        "task.yaml:12:16: parity_factor has no meaning with precision: tolerance");
 }
 
 /* ---- expressions ----------------------------------------------------------------------------- */
@@ -501,10 +502,21 @@ static void test_expressions_follow_arithmetic(void **state) {
         int64_t whole;
         double real;
     } cases[] = {
-        {"7", 7, 7},          {"n", 10, 10},       {"2+3*4", 14, 14},    {"(2+3)*4", 20, 20},
-        {"n-k-1", 6, 6},      {"n/k", 3, 10 / 3.0}, {"-n/k", -3, -10 / 3.0}, {"n/k*k", 9, 10},
-        {"-2*-n", 20, 20},    {"min(n, k)", 3, 3}, {"max(n,k)", 10, 10}, {"ceil_div(n,k)", 4, 4},
-        {"ceil_div(9,k)", 3, 3}, {"(n+2*k-1)/2+1", 8, 8.5}, {" n * k ", 30, 30},
+        {"7", 7, 7},
+        {"n", 10, 10},
+        {"2+3*4", 14, 14},
+        {"(2+3)*4", 20, 20},
+        {"n-k-1", 6, 6},
+        {"n/k", 3, 10 / 3.0},
+        {"-n/k", -3, -10 / 3.0},
+        {"n/k*k", 9, 10},
+        {"-2*-n", 20, 20},
+        {"min(n, k)", 3, 3},
+        {"max(n,k)", 10, 10},
+        {"ceil_div(n,k)", 4, 4},
+        {"ceil_div(9,k)", 3, 3},
+        {"(n+2*k-1)/2+1", 8, 8.5},
+        {" n * k ", 30, 30},
         {"ceil_div(-n,k)", -3, -3},
     };
     World *w = *state;
@@ -582,7 +594,8 @@ static void test_tolerance_follows_type_and_length(void **state) {
     assert_true(rtol == 1e-4 && atol == 1e-5);
     tolerance_default(DTYPE_F32, 4096, &rtol, &atol);
     assert_true(rtol == 1e-4 && fabs(atol - 8 * 4096 / 16777216.0) < 1e-9);
-    tolerance_default(DTYPE_F32, 4 * 4096, &rtol, &longer); // as runs of 4096: twice, not four times
+    tolerance_default(DTYPE_F32, 4 * 4096, &rtol,
+                      &longer); // as runs of 4096: twice, not four times
     assert_true(fabs(longer / atol - 2) < 1e-9);
     tolerance_default(DTYPE_F16, 1, &rtol, &atol);
     assert_true(rtol == ldexp(1, -10));
@@ -635,11 +648,12 @@ static void test_identity_follows_what_decides_the_verdict(void **state) {
     seen[0] = loaded(w, NULL, NULL)->identity;
     for (size_t i = 0; i < COUNT_OF(changes); i++)
         seen[i + 1] = loaded(w, changes[i].key, changes[i].line)->identity;
-    assert_true(file_write_atomic(path_join(w->arena, w->directory, "reference.c"), "/**/", 4,
-                                  &w->err));
+    assert_true(
+        file_write_atomic(path_join(w->arena, w->directory, "reference.c"), "/**/", 4, &w->err));
     seen[COUNT_OF(changes) + 1] = loaded(w, NULL, NULL)->identity;
     for (size_t i = 0; i < COUNT_OF(seen); i++)
-        for (size_t k = 0; k < i; k++) assert_string_not_equal(seen[i].hex, seen[k].hex);
+        for (size_t k = 0; k < i; k++)
+            assert_string_not_equal(seen[i].hex, seen[k].hex);
 }
 
 static void test_identity_ignores_what_is_for_people(void **state) {
@@ -689,8 +703,8 @@ static void test_static_dims_are_constants(void **state) {
                        "static_dims: true\n";
     write_task(w, text, strlen(text));
     if (!task_load(w->arena, w->path, &w->task, &w->err)) fail_msg("%s", w->err.message);
-    assert_non_null(strstr(task_kernel_header(w->arena, &w->task),
-                           "    static constexpr int64_t n = 64;\n"));
+    assert_non_null(
+        strstr(task_kernel_header(w->arena, &w->task), "    static constexpr int64_t n = 64;\n"));
     assert_non_null(strstr(task_kernel_footer(w->arena, &w->task), "return ::Dims{};"));
     assert_int_equal(w->task.sim.value[0], 64);
 }
@@ -715,8 +729,8 @@ static void test_reference_header_compiles_in_both_precisions(void **state) {
     assert_true(file_write_atomic(path_join(w->arena, w->directory, "reference.c"), source,
                                   strlen(source), &w->err));
     for (int i = 0; i < 2; i++) {
-        const char *const argv[] = {"cc", "-std=c17", "-Wall", "-Wextra", "-Werror", reals[i],
-                                    "-fsyntax-only", "reference.c", NULL};
+        const char *const argv[] = {"cc",     "-std=c17",      "-Wall",       "-Wextra", "-Werror",
+                                    reals[i], "-fsyntax-only", "reference.c", NULL};
         ProcessOptions options = {.argv = argv, .cwd = w->directory, .timeout_s = 60};
         ProcessResult result;
         assert_true(process_run(w->arena, &options, &result, &w->err));
