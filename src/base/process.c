@@ -218,10 +218,17 @@ static void descriptors_close_on_exec(void) {
     }
 }
 
-static _Noreturn void start_in_child(const Start *start) {
-    for (int number = 1; number < NSIG; number++) {
-        signal(number, SIG_DFL); // SIGKILL, SIGSTOP and glibc's own refuse, which is fine
+/* By the system call, since signal() refuses the two that glibc keeps to itself; our parent may
+ * have been started with them ignored. Of SIGKILL and SIGSTOP the kernel refuses, which is fine. */
+static void signals_reset(void) {
+    static const uint64_t default_action[8]; // the kernel's struct, larger than any of its forms
+    for (int number = 1; number <= 64; number++) {
+        syscall(SYS_rt_sigaction, number, default_action, NULL, sizeof(uint64_t));
     }
+}
+
+static _Noreturn void start_in_child(const Start *start) {
+    signals_reset();
     if (setpgid(0, 0) != 0 || prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 ||
         prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) {
         start_failed(start, STAGE_SETUP);
