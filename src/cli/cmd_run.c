@@ -45,16 +45,21 @@ static bool open_session(Arena *arena, const Options *options, Cancel *cancel,
            workplace_open_judge(arena, options, settings->arch, cancel, place, err);
 }
 
-/* cutegen-runs/<task>-<utc>-<hex>, made. */
-static bool make_run_directory(Arena *arena, const Options *options, const char *task,
-                               char **directory, Error *err) {
+/* Makes cutegen-runs/<task>-<utc>-<hex> and the record in it, or leaves nothing. */
+static bool make_run(Arena *arena, const Options *options, const char *task, char **directory,
+                     Journal **journal, Error *err) {
     uint8_t unique[3];
     if (!random_bytes(unique, sizeof unique, err)) return false;
     const char *state_dir = options->state_dir ? options->state_dir : "cutegen-runs";
     *directory = arena_printf(arena, "%s/%s-%s-%02x%02x%02x", state_dir, task,
                               clock_utc_compact(arena), unique[0], unique[1], unique[2]);
-    if (directory_make(*directory, err)) return true;
-    return error_input(err, "%.1900s; choose another place with --state-dir", err->message);
+    if (!directory_make(*directory, err)) {
+        return error_input(err, "%.1900s; choose another place with --state-dir", err->message);
+    }
+    if (journal_create(path_join(arena, *directory, "run.db"), journal, err)) return true;
+    Error ignored = {0};
+    directory_remove(*directory, &ignored);
+    return false;
 }
 
 static Json *run_json(const Session *session, const Settings *settings, const RunResult *result) {
@@ -179,8 +184,8 @@ static bool begin_run(Arena *arena, const Options *options, Cancel *cancel, Sess
         return false;
     }
     return open_session(arena, options, cancel, &settings, session, err) &&
-           make_run_directory(arena, options, session->place.task.name, &settings.directory, err) &&
-           journal_create(path_join(arena, settings.directory, "run.db"), &session->journal, err) &&
+           make_run(arena, options, session->place.task.name, &settings.directory,
+                    &session->journal, err) &&
            go(arena, options, cancel, &settings, session, run_task, exit_code, err);
 }
 

@@ -169,7 +169,7 @@ else
     echo "not tried: a missing or old nvcc (no mount namespaces, or nvcc below .cache/)"
 fi
 expect 3 env CUDA_HOME="$scratch/killed" "$cutegen" check relu "$relu"
-err_says "nvcc"
+err_says "nvcc was killed by signal 9 (Killed); is the machine out of memory?"
 expect 3 env CUDA_HOME="$scratch/killed" "$cutegen" check relu "$relu" --json
 out_follows error
 json_is error.kind harness
@@ -178,18 +178,28 @@ json_is error.kind harness
 
 touch file
 expect 2 "$cutegen" run relu --model exec:true --state-dir file/runs
-err_says "file"
-err_says "choose another place with --state-dir"
+err_says "cannot create file/runs/relu-"
+err_says "Not a directory; choose another place with --state-dir"
 
 if mkdir full && mount -t tmpfs -o size=16k none full 2>/dev/null; then
-    expect 3 "$cutegen" run relu --model 'exec:head -c 100000 /dev/zero | tr "\000" x' --state-dir full
-    err_says "full"
+    expect 3 "$cutegen" run relu --model exec:true --state-dir full
+    err_says "run.db: no room to record the run (disk full)"
+    [ -z "$(ls full)" ] || fail "a run that could not begin left a directory behind"
+    umount full
+    mount -t tmpfs -o size=100k none full
+    expect 3 "$cutegen" run relu --model 'exec:head -c 1000000 /dev/zero' --state-dir full
+    err_says "run.db: no room to record the run (disk full)"
+    err_says "go on with: cutegen resume full/relu-"
+    umount full
+    mount -t tmpfs -o ro none full
+    expect 2 "$cutegen" run relu --model exec:true --state-dir full
+    err_says "Read-only file system; choose another place with --state-dir"
     umount full
 else
     echo "not tried: a full disk (mounting is not allowed here)"
 fi
 expect 3 bash -c "ulimit -f 8; '$cutegen' run relu --model exec:true"
-err_says "run.db"
+err_says "run.db: no room to record the run (file size limit reached)"
 
 # Two processes on one run: the second is told who has it.
 "$cutegen" run relu --model manual:chat --state-dir two >two.out 2>&1 </dev/null &
