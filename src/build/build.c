@@ -3,8 +3,8 @@
  * The key of a build is the hash of everything that goes in. A result that is kept under it is
  * given back; otherwise the process that gets the key's lock compiles, judges what came out
  * (refused, or linked but importing what it must not) and keeps that, while others that want the
- * same wait for it. Failures are kept as well: the same source fails the same way. A build that
- * did not end in time is not kept, for a faster or idler machine may finish it.
+ * same wait for it. Failures are kept as well: the same source fails the same way. Only what an
+ * idler or larger machine might finish is not kept: a timeout, a compiler that crashed.
  */
 #include "build/build.h"
 
@@ -277,12 +277,15 @@ static bool compile_in(Build *build, const char *scratch, const char *header, co
     bool complete;
     BuildResult *result = build->result;
     result->log_path = path_join(build->arena, build->directory, "log.txt");
-    return write_inputs(build, scratch, header, footer) &&
-           nvcc_compile(build->arena, &job, &outcome, build->err) && settle(build, &outcome) &&
-           file_write_atomic(result->log_path, outcome.log, strlen(outcome.log), build->err) &&
-           headers_collect(build->arena, scratch, start_ns, &headers, &complete, build->err) &&
-           (result->status == BUILD_TIMEOUT || !complete ||
-            cache_store(build->arena, build->directory, result, &headers, build->err));
+    if (!write_inputs(build, scratch, header, footer) ||
+        !nvcc_compile(build->arena, &job, &outcome, build->err) || !settle(build, &outcome) ||
+        !file_write_atomic(result->log_path, outcome.log, strlen(outcome.log), build->err) ||
+        !headers_collect(build->arena, scratch, start_ns, &headers, &complete, build->err))
+        return false;
+    // A machine short of time or memory may be the cause of these two; the next try may do better.
+    bool certain = outcome.status != COMPILE_TIMEOUT && outcome.status != COMPILE_CRASHED;
+    return !certain || !complete ||
+           cache_store(build->arena, build->directory, result, &headers, build->err);
 }
 
 static bool compile(Build *build, const char *header, const char *footer) {
