@@ -207,6 +207,7 @@ struct Block {
     uint8_t *shared;
     uint8_t *shared_marks;    // a bit per byte, set: not initialised
     Barrier barriers[16];
+    uint32_t busy_barriers;
     bool in_use;
     uint32_t findings;
     bool faulted;             // stop at once

@@ -104,7 +104,6 @@ static void put_planes(Warp *w, uint8_t *regs, const Inst *inst, uint64_t bits, 
 static bool locate(Access *access, uint64_t address[LANES], uint64_t host[LANES]) {
     Warp *w = access->warp;
     access->address = address;
-    access->host = host;
     uint32_t generic = access->inst->space == SPACE_GENERIC || access->space == SPACE_GENERIC;
     if (generic) {
         uint64_t window = address[__builtin_ctz(access->mask)] & WINDOW_MASK;

@@ -71,8 +71,12 @@ void exec_fill_frame(Warp *w, const Code *code, uint8_t *regs, bool first) {
         const SpecialSlot *s = &code->specials[i];
         if (!first && !depends_on_block(s->special))
             continue;
+        bool varies = s->special <= SPECIAL_TID_Z || s->special == SPECIAL_LANEID ||
+                      (s->special >= SPECIAL_LANEMASK_EQ && s->special <= SPECIAL_LANEMASK_GT);
+        uint64_t value = special_value(w, s->special, 0);
         for (int lane = 0; lane < LANES; lane++) {
-            uint64_t value = special_value(w, s->special, lane);
+            if (varies)
+                value = special_value(w, s->special, lane);
             memcpy(regs + s->slot + lane * s->bytes, &value, s->bytes);
         }
     }
@@ -209,6 +213,7 @@ static void block_start(Worker *worker, Block *block, uint64_t index) {
     block->findings = 0;
     block->slices = 0;
     memset(block->barriers, 0, sizeof block->barriers);
+    block->busy_barriers = 0;
     if (run->shared_bytes) {
         memset(block->shared, SHARED_POISON, run->shared_bytes);
         if (run->initialized)

@@ -108,7 +108,7 @@ void access_check_lanes(Access *access) {
     }
     access->mask = good;
     access->allocation = NULL;
-    access->contiguous = access->uniform = false;
+    access->contiguous = access->uniform = access->bounded = false;
 }
 
 /* ---- initialised-ness ------------------------------------------------------------------------------- */
@@ -122,10 +122,18 @@ static uint64_t read_bits(const uint8_t *bits, uint64_t first, uint32_t count) {
     return (value >> shift) & ((UINT64_C(1) << count) - 1);
 }
 
-/* Other threads may be marking neighbouring bytes of global memory. */
-static void set_bits_shared(uint8_t *bits, uint64_t first, uint32_t count) {
+/* Other threads may be marking neighbouring bytes of global memory. A byte of marks that is ours
+ * alone is simply written. */
+static void set_bits_shared(uint8_t *bits, uint64_t first, uint64_t count) {
     while (count) {
-        uint32_t shift = first % 8, now = 8 - shift < count ? 8 - shift : count;
+        uint32_t shift = first % 8, now = 8 - shift < count ? 8 - shift : (uint32_t)count;
+        if (now == 8) {
+            uint64_t whole = count / 8;
+            memset(bits + first / 8, 0xff, whole);
+            first += whole * 8;
+            count -= whole * 8;
+            continue;
+        }
         uint8_t value = (uint8_t)(((1u << now) - 1) << shift);
         if ((__atomic_load_n(bits + first / 8, __ATOMIC_RELAXED) & value) != value)
             __atomic_fetch_or(bits + first / 8, value, __ATOMIC_RELAXED);
@@ -145,57 +153,11 @@ static void write_bits(uint8_t *bits, uint64_t first, uint64_t value, uint32_t c
     }
 }
 
-/* All of [first, first + count) set? Whole words first. */
-static bool all_bits(const uint8_t *bits, uint64_t first, uint64_t count) {
-    for (; count && first % 8; first++, count--)
-        if (!(bits[first / 8] >> (first % 8) & 1))
-            return false;
-    const uint8_t *at = bits + first / 8;
-    uint64_t together = ~UINT64_C(0);
-    for (; count >= 64; count -= 64, at += 8) {
-        uint64_t word;
-        memcpy(&word, at, 8);
-        together &= word;
-    }
-    if (together != ~UINT64_C(0))
-        return false;
-    for (; count >= 8; count -= 8)
-        if (*at++ != 0xff)
-            return false;
-    return !count || (*at & ((1u << count) - 1)) == (1u << count) - 1;
-}
-
-static bool no_bits(const uint8_t *bits, uint64_t first, uint64_t count) {
-    for (; count && first % 8; first++, count--)
-        if (bits[first / 8] >> (first % 8) & 1)
-            return false;
-    const uint8_t *at = bits + first / 8;
-    uint64_t together = 0;
-    for (; count >= 64; count -= 64, at += 8) {
-        uint64_t word;
-        memcpy(&word, at, 8);
-        together |= word;
-    }
-    for (; count >= 8; count -= 8)
-        together |= *at++;
-    return !together && (!count || !(*at & ((1u << count) - 1)));
-}
-
 static bool check_global(Access *access, uint64_t missing[LANES]) {
     uint32_t bytes = access->bytes, mask = access->mask;
     const Allocation *a = access->allocation;
     if (a && !a->initialized)
         return true;
-    int first = __builtin_ctz(mask);
-    if (a && access->uniform && read_bits(a->initialized, access->address[first] - a->base, bytes) ==
-                                    (UINT64_C(1) << bytes) - 1)
-        return true;
-    if (a && access->contiguous) {
-        int last = 31 - __builtin_clz(mask);
-        if (all_bits(a->initialized, access->address[first] - a->base,
-                     (uint64_t)(last - first + 1) * bytes))
-            return true;
-    }
     memset(missing, 0, LANES * sizeof *missing);
     uint64_t any = 0, full = (UINT64_C(1) << bytes) - 1;
     for (uint32_t rest = mask; rest; rest &= rest - 1) {
@@ -219,23 +181,19 @@ static uint8_t *own_marks(const Access *access, int lane, uint64_t *first) {
 }
 
 bool access_check_initialized(Access *access, uint64_t missing[LANES]) {
+    if (span_initialized(access))
+        return true;
     if (access->space == SPACE_GLOBAL)
         return check_global(access, missing);
     if (access->space == SPACE_PARAM)
         return true;
     uint32_t bytes = access->bytes, mask = access->mask;
-    int begin = __builtin_ctz(mask), end = 31 - __builtin_clz(mask);
     uint64_t first;
-    uint8_t *marks = own_marks(access, begin, &first);
-    if (access->contiguous && no_bits(marks, first, (uint64_t)(end - begin + 1) * bytes))
-        return true;
-    if (access->uniform && no_bits(marks, first, bytes))
-        return true;
     memset(missing, 0, LANES * sizeof *missing);
     uint64_t any = 0;
     for (uint32_t rest = mask; rest; rest &= rest - 1) {
         int lane = __builtin_ctz(rest);
-        marks = own_marks(access, lane, &first);
+        const uint8_t *marks = own_marks(access, lane, &first);
         missing[lane] = read_bits(marks, first, bytes);
         any |= missing[lane];
     }
@@ -252,6 +210,8 @@ static void report_store(Access *access, const uint64_t *missing) {
 }
 
 void access_mark(Access *access, const uint64_t *missing) {
+    if (!missing && span_initialized(access))
+        return;
     uint32_t bytes = access->bytes, mask = access->mask;
     int begin = __builtin_ctz(mask), end = 31 - __builtin_clz(mask);
     if (access->space == SPACE_GLOBAL) {
@@ -264,8 +224,7 @@ void access_mark(Access *access, const uint64_t *missing) {
         if (a && access->contiguous && solid) {
             uint64_t first = access->address[begin] - a->base;
             uint64_t count = (uint64_t)(end - begin + 1) * bytes;
-            if (!all_bits(a->initialized, first, count))
-                set_bits_shared(a->initialized, first, (uint32_t)count);
+            set_bits_shared(a->initialized, first, count);
             return;
         }
         for (uint32_t rest = mask; rest; rest &= rest - 1) {
@@ -348,6 +307,8 @@ static uint32_t count_sectors(const Access *access) {
 static uint32_t count_conflicts(const Access *access) {
     if (access->uniform || access->contiguous)
         return 0;
+    if (access->bounded && access->bytes <= 4 && access->end - (access->low & ~UINT64_C(3)) <= 128)
+        return 0; // 32 words in a row lie in 32 banks
     uint32_t passes = access->bytes <= 4 ? 1 : access->bytes / 4, conflicts = 0;
     for (uint32_t pass = 0; pass < passes; pass++) {
         uint32_t group = LANES / passes, filled[32] = {0}, most = 0;

@@ -156,9 +156,12 @@ static void barrier_check(Block *block, uint32_t id) {
             s->pc++;
         }
     *b = (Barrier){0};
+    block->busy_barriers--;
 }
 
 void exec_check_barriers(Block *block) {
+    if (!block->busy_barriers)
+        return;
     for (uint32_t id = 0; id < 16; id++)
         if (block->barriers[id].busy && !block->barriers[id].wanted)
             barrier_check(block, id);
@@ -174,8 +177,10 @@ static bool barrier_arrive(Warp *w, Split *s, const Inst *inst, uint8_t *regs, u
         return false;
     }
     Barrier *b = &w->block->barriers[id];
-    if (!b->busy)
+    if (!b->busy) {
         *b = (Barrier){.busy = true, .all = 1};
+        w->block->busy_barriers++;
+    }
     b->arrived += (uint32_t)__builtin_popcount(lanes);
     if (inst->flags & INST_HAS_COUNT) {
         b->wanted = ((const uint32_t *)(const void *)(regs + inst->b))[first];
@@ -445,7 +450,7 @@ static inline __attribute__((always_inline)) uint32_t run_split(Warp *w, int ind
             active &= inst->guard_kind == GUARD_IF ? p : ~p;
         }
         left--;
-        lanes += (uint32_t)__builtin_popcount(active);
+        lanes += active == FULL_MASK ? LANES : (uint32_t)__builtin_popcount(active);
         if (inst->control == CONTROL_NONE) {
             if (active) {
                 if (checked && __builtin_expect(w->tainted, 0))

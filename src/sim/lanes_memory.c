@@ -61,6 +61,15 @@ PURE Shape find_shape(const u64 *address, u32 mask, u32 bytes) {
 
 /* ---- moving data ----------------------------------------------------------------------------------- */
 
+/* Where the lanes' data lies in the host: base + address[lane] + lane * stride. */
+typedef struct {
+    u64 base, stride;
+} Place;
+
+PURE u8 *host_of(const Access *a, Place place, int lane) {
+    return (u8 *)(place.base + a->address[lane] + (u64)lane * place.stride);
+}
+
 PURE u64 load_one(const u8 *at, u32 bytes, bool is_signed) {
     u64 value = 0;
     memcpy(&value, at, bytes);
@@ -71,57 +80,93 @@ PURE u64 load_one(const u8 *at, u32 bytes, bool is_signed) {
     return value;
 }
 
-PURE void load_all(const Access *a, uint8_t *regs, const u32 *list, u32 count, u32 bytes,
-                   bool is_signed) {
+#if defined(__AVX512F__)
+/* Words from a window of at most 32: two registers and a permutation instead of 32 loads. */
+PURE bool load_window(const Access *a, Place place, u32 *d) {
+    u64 span = a->end - a->low;
+    if (!a->bounded || place.stride || span > 128 || a->low & 3)
+        return false;
+    u32 words = (u32)(span / 4);
+    u32 valid = words >= 32 ? FULL_MASK : (1u << words) - 1;
+    const u8 *from = (const u8 *)(place.base + a->low);
+    __m512i low = _mm512_maskz_loadu_epi32((__mmask16)valid, from);
+    __m512i high = _mm512_maskz_loadu_epi32((__mmask16)(valid >> 16), from + 64);
+    __m512i first = _mm512_set1_epi64((long long)a->low), index[2];
+    for (int half = 0; half < 2; half++) {
+        const u64 *address = a->address + 16 * half;
+        __m512i even = _mm512_srli_epi64(_mm512_sub_epi64(_mm512_loadu_si512(address), first), 2);
+        __m512i odd = _mm512_srli_epi64(_mm512_sub_epi64(_mm512_loadu_si512(address + 8), first), 2);
+        index[half] = _mm512_inserti64x4(_mm512_castsi256_si512(_mm512_cvtepi64_epi32(even)),
+                                         _mm512_cvtepi64_epi32(odd), 1);
+    }
+    _mm512_mask_storeu_epi32(d, (__mmask16)a->mask,
+                             _mm512_permutex2var_epi32(low, index[0], high));
+    _mm512_mask_storeu_epi32(d + 16, (__mmask16)(a->mask >> 16),
+                             _mm512_permutex2var_epi32(low, index[1], high));
+    return true;
+}
+#else
+PURE bool load_window(const Access *a, Place place, u32 *d) {
+    (void)a, (void)place, (void)d;
+    return false;
+}
+#endif
+
+PURE void load_all(const Access *a, Place place, uint8_t *regs, const u32 *list, u32 count,
+                   u32 bytes, bool is_signed) {
     u32 mask = a->mask;
-    const u64 *host = a->host;
+    const u8 *start = host_of(a, place, __builtin_ctz(mask));
     for (u32 k = 0; k < count; k++) {
         if (bytes == 8) {
             u64 *d = __builtin_assume_aligned(regs + list[k], 64);
             if (mask == FULL_MASK && a->uniform) {
-                u64 value = load_one((const u8 *)host[0] + 8 * k, 8, false);
+                u64 value = load_one(start + 8 * k, 8, false);
                 EACH_LANE d[lane] = value;
             } else if (mask == FULL_MASK && a->contiguous) {
-                const u64 *from = (const u64 *)host[0] + k;
+                const u64 *from = (const u64 *)(const void *)start + k;
                 EACH_LANE d[lane] = from[(u32)lane * count];
             } else {
                 for (u32 rest = mask; rest; rest &= rest - 1) {
                     int lane = __builtin_ctz(rest);
-                    d[lane] = load_one((const u8 *)host[lane] + 8 * k, 8, false);
+                    d[lane] = load_one(host_of(a, place, lane) + 8 * k, 8, false);
                 }
             }
             continue;
         }
         u32 *d = __builtin_assume_aligned(regs + list[k], 64);
         if (mask == FULL_MASK && a->uniform) {
-            u32 value = (u32)load_one((const u8 *)host[0] + bytes * k, bytes, is_signed);
+            u32 value = (u32)load_one(start + bytes * k, bytes, is_signed);
             EACH_LANE d[lane] = value;
         } else if (mask == FULL_MASK && a->contiguous && bytes == 4) {
-            const u32 *from = (const u32 *)host[0] + k;
+            const u32 *from = (const u32 *)(const void *)start + k;
             EACH_LANE d[lane] = from[(u32)lane * count];
+        } else if (bytes == 4 && count == 1 && load_window(a, place, d)) {
+            continue;
         } else if (mask == FULL_MASK) {
             for (int lane = 0; lane < LANES; lane++)
-                d[lane] = (u32)load_one((const u8 *)host[lane] + bytes * k, bytes, is_signed);
+                d[lane] = (u32)load_one(host_of(a, place, lane) + bytes * k, bytes, is_signed);
         } else {
             for (u32 rest = mask; rest; rest &= rest - 1) {
                 int lane = __builtin_ctz(rest);
-                d[lane] = (u32)load_one((const u8 *)host[lane] + bytes * k, bytes, is_signed);
+                d[lane] = (u32)load_one(host_of(a, place, lane) + bytes * k, bytes, is_signed);
             }
         }
     }
 }
 
-PURE void store_all(const Access *a, const uint8_t *regs, const u32 *list, u32 count, u32 bytes) {
+PURE void store_all(const Access *a, Place place, const uint8_t *regs, const u32 *list, u32 count,
+                    u32 bytes) {
     u32 mask = a->mask;
     if (mask == FULL_MASK && a->contiguous && bytes >= 4) {
+        u8 *start = host_of(a, place, 0);
         for (u32 k = 0; k < count; k++) {
             if (bytes == 8) {
                 SOURCE(u64, from, list[k]);
-                u64 *to = (u64 *)a->host[0] + k;
+                u64 *to = (u64 *)(void *)start + k;
                 EACH_LANE to[(u32)lane * count] = from[lane];
             } else {
                 SOURCE(u32, from, list[k]);
-                u32 *to = (u32 *)a->host[0] + k;
+                u32 *to = (u32 *)(void *)start + k;
                 EACH_LANE to[(u32)lane * count] = from[lane];
             }
         }
@@ -129,7 +174,7 @@ PURE void store_all(const Access *a, const uint8_t *regs, const u32 *list, u32 c
     }
     for (u32 rest = mask; rest; rest &= rest - 1) { // in lane order: the highest lane wins
         int lane = __builtin_ctz(rest);
-        u8 *to = (u8 *)a->host[lane];
+        u8 *to = host_of(a, place, lane);
         for (u32 k = 0; k < count; k++) {
             if (bytes == 8)
                 memcpy(to + 8 * k, regs + list[k] + 8 * lane, 8);
@@ -139,30 +184,30 @@ PURE void store_all(const Access *a, const uint8_t *regs, const u32 *list, u32 c
     }
 }
 
-static void move_data(const Access *a, uint8_t *regs, const u32 *list) {
+static void move_data(const Access *a, Place place, uint8_t *regs, const u32 *list) {
     const Inst *inst = a->inst;
     bool is_signed = inst->flags & INST_SIGNED;
     u32 count = inst->count;
     if (a->is_write) {
         switch (inst->bytes * 16 + count) {
-        case 4 * 16 + 1: store_all(a, regs, list, 1, 4); break;
-        case 4 * 16 + 2: store_all(a, regs, list, 2, 4); break;
-        case 4 * 16 + 4: store_all(a, regs, list, 4, 4); break;
-        case 8 * 16 + 1: store_all(a, regs, list, 1, 8); break;
-        case 8 * 16 + 2: store_all(a, regs, list, 2, 8); break;
-        default: store_all(a, regs, list, count, inst->bytes); break;
+        case 4 * 16 + 1: store_all(a, place, regs, list, 1, 4); break;
+        case 4 * 16 + 2: store_all(a, place, regs, list, 2, 4); break;
+        case 4 * 16 + 4: store_all(a, place, regs, list, 4, 4); break;
+        case 8 * 16 + 1: store_all(a, place, regs, list, 1, 8); break;
+        case 8 * 16 + 2: store_all(a, place, regs, list, 2, 8); break;
+        default: store_all(a, place, regs, list, count, inst->bytes); break;
         }
         return;
     }
     switch (inst->bytes * 16 + count) {
-    case 4 * 16 + 1: load_all(a, regs, list, 1, 4, false); break;
-    case 4 * 16 + 2: load_all(a, regs, list, 2, 4, false); break;
-    case 4 * 16 + 4: load_all(a, regs, list, 4, 4, false); break;
-    case 8 * 16 + 1: load_all(a, regs, list, 1, 8, false); break;
-    case 8 * 16 + 2: load_all(a, regs, list, 2, 8, false); break;
-    case 2 * 16 + 1: load_all(a, regs, list, 1, 2, is_signed); break;
-    case 1 * 16 + 1: load_all(a, regs, list, 1, 1, is_signed); break;
-    default: load_all(a, regs, list, count, inst->bytes, is_signed); break;
+    case 4 * 16 + 1: load_all(a, place, regs, list, 1, 4, false); break;
+    case 4 * 16 + 2: load_all(a, place, regs, list, 2, 4, false); break;
+    case 4 * 16 + 4: load_all(a, place, regs, list, 4, 4, false); break;
+    case 8 * 16 + 1: load_all(a, place, regs, list, 1, 8, false); break;
+    case 8 * 16 + 2: load_all(a, place, regs, list, 2, 8, false); break;
+    case 2 * 16 + 1: load_all(a, place, regs, list, 1, 2, is_signed); break;
+    case 1 * 16 + 1: load_all(a, place, regs, list, 1, 1, is_signed); break;
+    default: load_all(a, place, regs, list, count, inst->bytes, is_signed); break;
     }
 }
 
@@ -228,41 +273,40 @@ PURE bool in_recent_allocation(Access *a, u64 low, u64 end) {
 
 static void access_run(Access *a, uint8_t *regs, const u32 *list, u64 *address) {
     Warp *w = a->warp;
-    u64 ALIGNED host[LANES];
     u32 bytes = a->bytes;
     Shape shape = find_shape(address, a->mask, bytes);
     a->contiguous = shape.contiguous;
     a->uniform = shape.uniform;
     a->address = address;
-    a->host = host;
-    u64 base = 0, limit = 0;
+    a->low = shape.low;
+    a->end = shape.high + bytes;
+    a->bounded = true;
+    Place place = {0, 0};
+    u64 limit = 0;
     bool good = true;
     switch (a->space) {
     case SPACE_GLOBAL:
         good = in_recent_allocation(a, shape.low, shape.high + bytes);
         break;
     case SPACE_SHARED:
-        base = (u64)(uintptr_t)w->block->shared;
+        place.base = (u64)(uintptr_t)w->block->shared;
         limit = w->worker->run->shared_bytes;
         good = shape.high + bytes <= limit && shape.high < limit;
         break;
     case SPACE_LOCAL:
-        base = (u64)(uintptr_t)w->local;
+        place.base = (u64)(uintptr_t)w->local;
         limit = w->worker->run->local_stride;
         good = shape.high + bytes <= limit && shape.high < limit;
         break;
     default:
-        base = (u64)(uintptr_t)w->worker->run->launch->params;
+        place.base = (u64)(uintptr_t)w->worker->run->launch->params;
         limit = w->worker->run->launch->param_bytes;
         good = shape.high + bytes <= limit && shape.high < limit && !a->is_write;
         break;
     }
     if (a->space == SPACE_LOCAL) {
-        u64 stride = w->worker->run->local_stride;
-        EACH_LANE host[lane] = base + address[lane] + (u64)lane * stride;
-        a->contiguous = a->uniform = false;
-    } else {
-        EACH_LANE host[lane] = base + address[lane];
+        place.stride = w->worker->run->local_stride;
+        a->contiguous = a->uniform = a->bounded = false;
     }
     u64 misaligned = 0;
     if (shape.contiguous || shape.uniform) {
@@ -291,7 +335,9 @@ static void access_run(Access *a, uint8_t *regs, const u32 *list, u64 *address) 
     access_count(a);
     if (w->worker->run->initialized) {
         u64 missing[LANES];
-        if (a->is_write) {
+        if (!w->tainted && span_initialized(a)) {
+            // nothing to note
+        } else if (a->is_write) {
             bool tainted = w->tainted && get_planes(a, regs, list, missing);
             access_mark(a, tainted ? missing : NULL);
         } else if (!access_check_initialized(a, missing)) {
@@ -302,7 +348,7 @@ static void access_run(Access *a, uint8_t *regs, const u32 *list, u64 *address) 
             set_planes(a, regs, list, missing);
         }
     }
-    move_data(a, regs, list);
+    move_data(a, place, regs, list);
 }
 
 static void run_access(Warp *w, const Inst *inst, uint8_t *regs, u32 mask, bool is_write) {
