@@ -231,7 +231,8 @@ void canvas_status(const Canvas *canvas, const char *time, const char *label, co
         buf_puts(&line, " ");
         buf_duration(&line, (double)(int64_t)seconds);
     }
-    size_t room = canvas->columns > 1 ? (size_t)canvas->columns - 1 : 79;
+    // the terminal echoes "^C" behind it, which must not begin a new line
+    size_t room = (size_t)(canvas->columns > 44 ? canvas->columns - 4 : 40);
     styled(canvas, STYLE_DIM, line.data, bytes_within(line.data, line.length, room));
     buf_free(&line);
 }
