@@ -232,7 +232,7 @@ void canvas_status(const Canvas *canvas, const char *time, const char *label, co
         buf_duration(&line, (double)(int64_t)seconds);
     }
     // the terminal echoes "^C" behind it, which must not begin a new line
-    size_t room = (size_t)(canvas->columns > 44 ? canvas->columns - 4 : 40);
+    size_t room = (size_t)canvas->columns - 4;
     styled(canvas, STYLE_DIM, line.data, bytes_within(line.data, line.length, room));
     buf_free(&line);
 }
