@@ -3,11 +3,9 @@
  * Each statement is matched with a row of instructions.def; the row's family knows where the
  * operands are. Operands are first references (to registers, constants, special registers); when
  * all instructions are known, registers get slots (decode_flow.c) and references become offsets
- * into the frame. What a kernel may call is decoded with it, so that the layout of shared memory
- * is the kernel's own.
+ * into the frame.
  */
 #include "sim/decode.h"
-#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,356 +24,6 @@ bool decode_fail(Decoder *d, const char *format, ...) {
     va_end(args);
     snprintf(d->message, 512, "%s at PTX line %u", what, d->statement ? d->statement->line : 0);
     return false;
-}
-
-/* ---- references ------------------------------------------------------------------------------------ */
-
-uint32_t decode_temp(Decoder *d, uint8_t bytes) {
-    d->register_bytes = ptx_grow(d->register_bytes, d->register_count, &d->register_capacity, 1);
-    d->register_bytes[d->register_count] = bytes;
-    return d->register_count++;
-}
-
-static uint32_t fixed_slot(Decoder *d, FixedSlot wanted) {
-    for (uint32_t i = 0; i < d->fixed_count; i++)
-        if (d->fixed[i].kind == wanted.kind && d->fixed[i].bytes == wanted.bytes &&
-            d->fixed[i].special == wanted.special && d->fixed[i].value == wanted.value)
-            return REF_FIXED | i;
-    d->fixed = ptx_grow(d->fixed, d->fixed_count, &d->fixed_capacity, sizeof *d->fixed);
-    d->fixed[d->fixed_count] = wanted;
-    return REF_FIXED | d->fixed_count++;
-}
-
-uint32_t decode_constant(Decoder *d, uint8_t bytes, uint64_t value) {
-    if (bytes == 4)
-        value = (uint32_t)value;
-    return fixed_slot(d, (FixedSlot){.kind = 'c', .bytes = bytes, .value = value});
-}
-
-static void note(uint32_t **list, uint32_t *count, uint32_t *capacity, uint32_t ref) {
-    if (ref == REF_NONE || ref & REF_FIXED)
-        return;
-    *list = ptx_grow(*list, *count, capacity, sizeof **list);
-    (*list)[(*count)++] = ref & ~REF_UPPER;
-}
-
-static uint32_t reads(Decoder *d, uint32_t ref) {
-    note(&d->pending_reads, &d->pending_read_count, &d->pending_read_capacity, ref);
-    return ref;
-}
-
-static uint32_t writes(Decoder *d, uint32_t ref) {
-    note(&d->pending_writes, &d->pending_write_count, &d->pending_write_capacity, ref);
-    return ref;
-}
-
-static const struct {
-    const char *name;
-    Special special;
-    uint8_t bytes;
-} special_names[] = {
-    {"%tid.x", SPECIAL_TID_X, 4}, {"%tid.y", SPECIAL_TID_Y, 4}, {"%tid.z", SPECIAL_TID_Z, 4},
-    {"%ntid.x", SPECIAL_NTID_X, 4}, {"%ntid.y", SPECIAL_NTID_Y, 4}, {"%ntid.z", SPECIAL_NTID_Z, 4},
-    {"%ctaid.x", SPECIAL_CTAID_X, 4}, {"%ctaid.y", SPECIAL_CTAID_Y, 4},
-    {"%ctaid.z", SPECIAL_CTAID_Z, 4}, {"%nctaid.x", SPECIAL_NCTAID_X, 4},
-    {"%nctaid.y", SPECIAL_NCTAID_Y, 4}, {"%nctaid.z", SPECIAL_NCTAID_Z, 4},
-    {"%laneid", SPECIAL_LANEID, 4}, {"%warpid", SPECIAL_WARPID, 4},
-    {"%nwarpid", SPECIAL_NWARPID, 4}, {"%smid", SPECIAL_SMID, 4}, {"%nsmid", SPECIAL_NSMID, 4},
-    {"%gridid", SPECIAL_GRIDID, 8}, {"%lanemask_eq", SPECIAL_LANEMASK_EQ, 4},
-    {"%lanemask_le", SPECIAL_LANEMASK_LE, 4}, {"%lanemask_lt", SPECIAL_LANEMASK_LT, 4},
-    {"%lanemask_ge", SPECIAL_LANEMASK_GE, 4}, {"%lanemask_gt", SPECIAL_LANEMASK_GT, 4},
-    {"%dynamic_smem_size", SPECIAL_DYNAMIC_SMEM, 4},
-    {"%total_smem_size", SPECIAL_TOTAL_SMEM, 4}, {"%aggr_smem_size", SPECIAL_TOTAL_SMEM, 4},
-    {"%clusterid.x", SPECIAL_CTAID_X, 4}, {"%clusterid.y", SPECIAL_CTAID_Y, 4},
-    {"%clusterid.z", SPECIAL_CTAID_Z, 4}, {"%nclusterid.x", SPECIAL_NCTAID_X, 4},
-    {"%nclusterid.y", SPECIAL_NCTAID_Y, 4}, {"%nclusterid.z", SPECIAL_NCTAID_Z, 4},
-    {"%cluster_ctaid.x", SPECIAL_ZERO, 4}, {"%cluster_ctaid.y", SPECIAL_ZERO, 4},
-    {"%cluster_ctaid.z", SPECIAL_ZERO, 4}, {"%cluster_nctaid.x", SPECIAL_ONE, 4},
-    {"%cluster_nctaid.y", SPECIAL_ONE, 4}, {"%cluster_nctaid.z", SPECIAL_ONE, 4},
-    {"%cluster_ctarank", SPECIAL_ZERO, 4}, {"%cluster_nctarank", SPECIAL_ONE, 4},
-    {"%reserved_smem_offset_begin", SPECIAL_ZERO, 4}, {"%clock", SPECIAL_CLOCK, 4},
-    {"%clock_hi", SPECIAL_CLOCK_HI, 4}, {"%clock64", SPECIAL_CLOCK64, 8},
-    {"%globaltimer", SPECIAL_GLOBALTIMER, 8},
-};
-
-/* Clocks are read by an instruction of their own; the others lie in the frame. */
-uint32_t decode_special(Decoder *d, const char *name, uint8_t bytes) {
-    for (size_t i = 0; i < sizeof special_names / sizeof special_names[0]; i++) {
-        if (strcmp(special_names[i].name, name))
-            continue;
-        Special special = special_names[i].special;
-        if (special < SPECIAL_CLOCK)
-            return fixed_slot(d, (FixedSlot){.kind = 's', .bytes = bytes, .special = special});
-        uint32_t temp = decode_temp(d, bytes);
-        Inst inst = {.row = ROW_mov_clock, .d = writes(d, temp), .aux = (uint8_t)special,
-                     .shadow = SHADOW_CLEAR, .flags = bytes == 8 ? INST_WIDE_DATA : 0};
-        decode_emit(d, inst);
-        return temp;
-    }
-    decode_fail(d, "unknown special register '%.60s'", name);
-    return REF_NONE;
-}
-
-static uint8_t lane_bytes(PtxType type) {
-    return type.bytes == 0 ? 0 : type.bytes <= 4 ? 4 : type.bytes;
-}
-
-static uint64_t immediate(const PtxOperand *o, uint8_t bytes, bool is_float) {
-    uint64_t bits = (uint64_t)o->value;
-    if (o->kind == OPERAND_F64 && bytes == 4) {
-        double wide;
-        memcpy(&wide, &bits, sizeof wide);
-        float narrow = (float)wide;
-        bits = 0;
-        memcpy(&bits, &narrow, sizeof narrow);
-    } else if (o->kind == OPERAND_F32 && bytes == 8) {
-        float narrow;
-        memcpy(&narrow, &bits, sizeof narrow);
-        double wide = (double)narrow;
-        memcpy(&bits, &wide, sizeof wide);
-    } else if (o->kind == OPERAND_INTEGER && is_float && bits) {
-        double wide = (double)o->value;
-        float narrow = (float)wide;
-        bits = 0;
-        if (bytes == 8)
-            memcpy(&bits, &wide, sizeof wide);
-        else
-            memcpy(&bits, &narrow, sizeof narrow);
-    }
-    return bits;
-}
-
-uint32_t decode_source(Decoder *d, const PtxOperand *o, uint8_t bytes, bool is_float) {
-    if (!o)
-        return REF_NONE;
-    switch (o->kind) {
-    case OPERAND_INTEGER: case OPERAND_F32: case OPERAND_F64:
-        return decode_constant(d, bytes, immediate(o, bytes, is_float));
-    case OPERAND_SPECIAL:
-        return reads(d, decode_special(d, o->name, bytes));
-    case OPERAND_VARIABLE: case OPERAND_NAME: {
-        uint64_t value;
-        bool local = false;
-        if (!decode_symbol_value(d, o, &value, &local))
-            return REF_NONE;
-        if (local) {
-            decode_fail(d, "a local variable's address is used directly");
-            return REF_NONE;
-        }
-        return decode_constant(d, bytes, value);
-    }
-    case OPERAND_REGISTER: {
-        PtxType type = d->function->registers[o->index].type;
-        uint8_t have = lane_bytes(type);
-        if (have == 0 || have < bytes) {
-            decode_fail(d, "register '%.60s' is too narrow here",
-                        d->function->registers[o->index].name);
-            return REF_NONE;
-        }
-        if (have == bytes)
-            return reads(d, o->index);
-        if (have > 8) {
-            decode_fail(d, "a 128-bit register is not supported here");
-            return REF_NONE;
-        }
-        uint32_t temp = decode_temp(d, bytes);
-        Inst inst = {.row = ROW_narrow, .d = writes(d, temp), .a = reads(d, o->index),
-                     .shadow = SHADOW_COPY, .source_count = 1};
-        inst.widths = 2 | 3 << 2;
-        decode_emit(d, inst);
-        return reads(d, temp);
-    }
-    default:
-        decode_fail(d, "operand of '%.80s' not understood", d->statement->opcode);
-        return REF_NONE;
-    }
-}
-
-uint32_t decode_target(Decoder *d, const PtxOperand *o, uint8_t bytes, bool is_signed) {
-    if (!o)
-        return REF_NONE;
-    if (o->kind == OPERAND_SINK)
-        return writes(d, decode_temp(d, bytes));
-    if (o->kind != OPERAND_REGISTER) {
-        decode_fail(d, "the target of '%.80s' is not a register", d->statement->opcode);
-        return REF_NONE;
-    }
-    uint8_t have = lane_bytes(d->function->registers[o->index].type);
-    if (have == bytes)
-        return writes(d, o->index);
-    if (have < bytes || have > 8 || d->widen_count == 16) {
-        decode_fail(d, "register '%.60s' does not fit '%.80s'",
-                    d->function->registers[o->index].name, d->statement->opcode);
-        return REF_NONE;
-    }
-    uint32_t temp = decode_temp(d, bytes);
-    d->widen[d->widen_count].reg = temp;
-    d->widen[d->widen_count].wide = o->index;
-    d->widen[d->widen_count++].is_signed = is_signed;
-    return writes(d, temp);
-}
-
-uint32_t decode_predicate_source(Decoder *d, const PtxOperand *o, bool *negated) {
-    if (!o)
-        return REF_NONE;
-    *negated = o->negated;
-    if (o->kind == OPERAND_INTEGER)
-        return decode_constant(d, 0, o->value ? FULL_MASK : 0);
-    if (o->kind == OPERAND_SPECIAL && !strcmp(o->name, "%is_explicit_cluster"))
-        return decode_constant(d, 0, 0);
-    if (o->kind != OPERAND_REGISTER || d->function->registers[o->index].type.letter != 'p') {
-        decode_fail(d, "a predicate is expected by '%.80s'", d->statement->opcode);
-        return REF_NONE;
-    }
-    return reads(d, o->index);
-}
-
-uint32_t decode_predicate_target(Decoder *d, const PtxOperand *o) {
-    if (!o || o->kind == OPERAND_SINK)
-        return d->sink;
-    if (o->kind != OPERAND_REGISTER || d->function->registers[o->index].type.letter != 'p') {
-        decode_fail(d, "a predicate is expected by '%.80s'", d->statement->opcode);
-        return REF_NONE;
-    }
-    return writes(d, o->index);
-}
-
-const PtxOperand *decode_operand(Decoder *d, uint32_t index) {
-    if (index < d->statement->operand_count)
-        return &d->statement->operands[index];
-    decode_fail(d, "'%.80s' has too few operands", d->statement->opcode);
-    return NULL;
-}
-
-uint32_t decode_list(Decoder *d, uint32_t ref) {
-    d->code->lists = ptx_grow(d->code->lists, d->list_count, &d->list_capacity,
-                              sizeof *d->code->lists);
-    d->code->lists[d->list_count] = ref;
-    return d->list_count++;
-}
-
-/* ---- symbols ------------------------------------------------------------------------------------------ */
-
-static pthread_mutex_t place_lock = PTHREAD_MUTEX_INITIALIZER;
-
-static uint64_t place_variable(PtxModule *module, PtxVariable *v, uint32_t depth) {
-    if (v->placed)
-        return v->address;
-    uint64_t bytes = v->bytes ? v->bytes : 1;
-    char *memory = memory_allocate(bytes, v->name);
-    if (!memory)
-        return 0;
-    memset(memory, 0, bytes);
-    if (v->data)
-        memcpy(memory, v->data, v->data_bytes);
-    memory_mark((uint64_t)(uintptr_t)memory, bytes, true);
-    v->address = (uint64_t)(uintptr_t)memory;
-    v->placed = true;
-    for (PtxFixup *fixup = v->fixups; fixup && depth < 64; fixup = fixup->next) {
-        PtxVariable *other = ptx_find_variable(module, fixup->symbol);
-        if (!other || (other->space != SPACE_GLOBAL && other->space != SPACE_CONST))
-            continue;
-        uint64_t address = place_variable(module, other, depth + 1) + (uint64_t)fixup->addend;
-        memcpy(memory + fixup->offset, &address, fixup->bytes <= 8 ? fixup->bytes : 8);
-    }
-    return v->address;
-}
-
-uint64_t variable_place(PtxModule *module, PtxVariable *variable) {
-    pthread_mutex_lock(&place_lock);
-    uint64_t address = place_variable(module, variable, 0);
-    pthread_mutex_unlock(&place_lock);
-    return address;
-}
-
-Code *program_code(Program *program, const PtxFunction *function, uint32_t *index) {
-    for (uint32_t i = 0; i < program->count; i++)
-        if (program->functions[i] == function) {
-            *index = i;
-            return program->codes[i];
-        }
-    return NULL;
-}
-
-static uint32_t param_index(const PtxFunction *f, const PtxVariable *v) {
-    for (uint32_t i = 0; i < f->param_count; i++)
-        if (f->params[i] == v)
-            return i;
-    return UINT32_MAX;
-}
-
-/* A variable's address in its own space; `local` when it counts from the frame's local memory. */
-bool decode_symbol_value(Decoder *d, const PtxOperand *o, uint64_t *value, bool *local) {
-    *local = false;
-    PtxVariable *v = o->variable;
-    if (o->kind == OPERAND_NAME) {
-        PtxFunction *f = ptx_find_function(d->module, o->name);
-        uint32_t index;
-        v = ptx_find_variable(d->module, o->name);
-        if (f && program_code(d->program, f, &index)) {
-            *value = WINDOW_FUNCTION + index;
-            return true;
-        }
-        if (!v)
-            return decode_fail(d, "unknown name '%.120s'", o->name);
-    }
-    switch (v->space) {
-    case SPACE_GLOBAL: case SPACE_CONST:
-        *value = variable_place(d->module, v) + (uint64_t)o->value;
-        if (!v->address)
-            return decode_fail(d, "no memory for variable '%.120s'", v->name);
-        return true;
-    case SPACE_SHARED:
-        for (uint32_t i = 0; i < d->program->shared_count; i++)
-            if (d->program->shared[i].variable == v) {
-                *value = d->program->shared[i].offset + (uint64_t)o->value;
-                return true;
-            }
-        return decode_fail(d, "shared variable '%.120s' has no place", v->name);
-    case SPACE_PARAM:
-        if (d->function->is_entry && param_index(d->function, v) != UINT32_MAX) {
-            *value = d->code->params.offset[param_index(d->function, v)] + (uint64_t)o->value;
-            return true;
-        }
-        *local = true;
-        *value = v->address + (uint64_t)o->value;
-        return true;
-    default:
-        *local = true;
-        *value = v->address + (uint64_t)o->value;
-        return true;
-    }
-}
-
-bool decode_address(Decoder *d, const PtxOperand *o, Inst *inst) {
-    if (!o || o->kind != OPERAND_ADDRESS || !o->count)
-        return decode_fail(d, "'%.80s' has no address", d->statement->opcode);
-    const PtxOperand *base = &o->items[0];
-    inst->displacement = o->value;
-    inst->a = REF_NONE;
-    if (base->kind == OPERAND_REGISTER) {
-        PtxType type = d->function->registers[base->index].type;
-        if (type.bytes != 4 && type.bytes != 8)
-            return decode_fail(d, "an address has 32 or 64 bits");
-        inst->a = reads(d, base->index);
-        inst->flags |= type.bytes == 8 ? INST_WIDE_ADDRESS : 0;
-        return true;
-    }
-    inst->flags |= INST_FIXED_ADDRESS;
-    if (base->kind == OPERAND_INTEGER) {
-        inst->displacement += base->value;
-        return true;
-    }
-    if (base->kind != OPERAND_VARIABLE && base->kind != OPERAND_NAME)
-        return decode_fail(d, "address of '%.80s' not understood", d->statement->opcode);
-    uint64_t value;
-    bool local;
-    if (!decode_symbol_value(d, base, &value, &local))
-        return false;
-    inst->displacement += (int64_t)value;
-    if (local)
-        inst->space = SPACE_LOCAL;
-    return true;
 }
 
 /* ---- emitting --------------------------------------------------------------------------------------- */
@@ -422,13 +70,13 @@ Inst *decode_emit(Decoder *d, Inst inst) {
     }
     inst.guard = REF_NONE;
     if (s->guard != PTX_NO_GUARD) {
-        inst.guard = reads(d, s->guard);
+        inst.guard = decode_read(d, s->guard);
         inst.guard_kind = s->guard_negated ? GUARD_UNLESS : GUARD_IF;
         /* Where the guard fails the old value lives on, as if it were read and written back. A
          * temporary is only read under the same guard. */
         for (uint32_t i = 0; i < d->pending_write_count; i++)
             if (d->pending_writes[i] < d->function->register_count)
-                reads(d, d->pending_writes[i]);
+                decode_read(d, d->pending_writes[i]);
     }
     append_usage(d);
     c->insts[c->count] = inst;
@@ -439,7 +87,7 @@ Inst *decode_emit(Decoder *d, Inst inst) {
 static void emit_widenings(Decoder *d) {
     for (uint32_t i = 0; i < d->widen_count; i++) {
         Inst inst = {.row = d->widen[i].is_signed ? ROW_widen_s : ROW_widen_u,
-                     .d = writes(d, d->widen[i].wide), .a = reads(d, d->widen[i].reg),
+                     .d = decode_write(d, d->widen[i].wide), .a = decode_read(d, d->widen[i].reg),
                      .shadow = d->widen[i].is_signed ? SHADOW_SIGNED : SHADOW_COPY,
                      .source_count = 1, .widths = 3 | 2 << 2};
         inst.b = inst.c = inst.e = REF_NONE;
@@ -566,60 +214,7 @@ static bool assign_slots(Decoder *d, FlowEdge *edges) {
     return true;
 }
 
-static uint32_t place_local(uint32_t *at, PtxVariable *v) {
-    uint32_t align = v->align > 16 ? v->align : 16;
-    *at = (*at + align - 1) & ~(align - 1);
-    v->address = *at;
-    *at += (uint32_t)v->bytes;
-    return (uint32_t)v->address;
-}
-
-#define MAX_LOCAL_BYTES (512u << 10)
-
-static bool layout_locals(Decoder *d) {
-    Code *c = d->code;
-    PtxFunction *f = d->function;
-    uint32_t at = 0;
-    if (f->param_count > 256)
-        return decode_fail(d, "'%.120s' has more than 256 parameters", f->name);
-    c->param_offsets = calloc(f->param_count + 1, sizeof(uint32_t));
-    c->return_offsets = calloc(f->return_count + 1, sizeof(uint32_t));
-    if (!c->param_offsets || !c->return_offsets)
-        abort();
-    uint64_t total = 0;
-    for (PtxVariable *v = f->variables; v; v = v->next)
-        total += v->space == SPACE_SHARED ? 0 : v->bytes + v->align;
-    if (total > MAX_LOCAL_BYTES)
-        return decode_fail(d, "'%.120s' uses too much local memory", f->name);
-    c->params.count = f->is_entry ? f->param_count : 0;
-    uint32_t param_at = 0;
-    for (uint32_t i = 0; i < f->param_count; i++) {
-        PtxVariable *v = f->params[i];
-        if (!f->is_entry) {
-            c->param_offsets[i] = place_local(&at, v);
-            continue;
-        }
-        uint32_t align = v->align ? v->align : 1;
-        param_at = (param_at + align - 1) & ~(align - 1);
-        c->params.offset[i] = param_at;
-        c->params.size[i] = (uint32_t)v->bytes;
-        param_at += (uint32_t)v->bytes;
-    }
-    c->params.bytes = param_at;
-    for (uint32_t i = 0; i < f->return_count; i++)
-        c->return_offsets[i] = place_local(&at, f->returns[i]);
-    for (PtxVariable *v = f->variables; v; v = v->next) {
-        bool placed = v->space == SPACE_SHARED || param_index(f, v) != UINT32_MAX;
-        for (uint32_t i = 0; i < f->return_count; i++)
-            placed |= f->returns[i] == v;
-        if (!placed)
-            place_local(&at, v);
-    }
-    c->local_bytes = (at + 15) & ~15u;
-    return true;
-}
-
-static void decoder_free(Decoder *d) {
+void decoder_free(Decoder *d) {
     free(d->usages);
     free(d->usage_data);
     free(d->usage_first);
@@ -627,21 +222,47 @@ static void decoder_free(Decoder *d) {
     free(d->pending_writes);
     free(d->register_bytes);
     free(d->fixed);
+    free(d->fixed_index);
+    free(d->labels);
     free(d->statement_start);
 }
 
-static bool find_label(Decoder *d, const char *name, uint32_t scope, uint32_t *target) {
+static int compare_labels(const void *a, const void *b) {
+    const PtxLabel *x = a, *y = b;
+    if (x->name != y->name)
+        return (uintptr_t)x->name < (uintptr_t)y->name ? -1 : 1;
+    return x->scope == y->scope ? 0 : x->scope < y->scope ? -1 : 1;
+}
+
+/* The label of that name in `scope` or the nearest one around it. Names are interned. */
+static const PtxLabel *find_label(Decoder *d, const char *name, uint32_t scope) {
     const PtxFunction *f = d->function;
-    for (;; scope = f->scope_parents[scope]) {
+    if (!d->labels) {
+        d->labels = calloc(f->label_count + 1, sizeof *d->labels);
+        if (!d->labels)
+            abort();
         for (uint32_t i = 0; i < f->label_count; i++)
-            if (f->labels[i].scope == scope && f->labels[i].name == name &&
-                !f->labels[i].is_branch_targets) {
-                *target = d->statement_start[f->labels[i].statement];
-                return true;
-            }
-        if (scope == 0 || f->scope_parents[scope] == UINT32_MAX || scope >= f->scope_count)
-            return false;
+            d->labels[i] = f->labels[i];
+        qsort(d->labels, f->label_count, sizeof *d->labels, compare_labels);
     }
+    while (name && scope < f->scope_count) {
+        PtxLabel key = {.name = name, .scope = scope};
+        const PtxLabel *found =
+            bsearch(&key, d->labels, f->label_count, sizeof key, compare_labels);
+        if (found)
+            return found;
+        scope = f->scope_parents[scope];
+    }
+    return NULL;
+}
+
+static bool label_target(Decoder *d, const PtxOperand *o, uint32_t *target) {
+    const PtxLabel *label =
+        o && o->kind == OPERAND_NAME ? find_label(d, o->name, d->statement->scope) : NULL;
+    if (!label || label->is_branch_targets)
+        return decode_fail(d, "unknown label '%.120s'", o && o->name ? o->name : "?");
+    *target = d->statement_start[label->statement];
+    return true;
 }
 
 /* Branches were emitted with statement numbers; names become instructions now. */
@@ -655,26 +276,21 @@ static bool resolve_branches(Decoder *d) {
             statement++;
         d->statement = &f->statements[statement];
         if (inst->control == CONTROL_BRANCH) {
-            const PtxOperand *o = decode_operand(d, 0);
-            if (!o || o->kind != OPERAND_NAME ||
-                !find_label(d, o->name, d->statement->scope, &inst->target))
-                return decode_fail(d, "unknown label '%.120s'",
-                                   o && o->name ? o->name : "?");
+            if (!label_target(d, decode_operand(d, 0), &inst->target))
+                return false;
         } else if (inst->control == CONTROL_BRANCH_INDEX) {
             const PtxOperand *o = decode_operand(d, 1);
-            const PtxLabel *table = NULL;
-            for (uint32_t k = 0; o && k < f->label_count; k++)
-                if (f->labels[k].is_branch_targets && f->labels[k].name == o->name)
-                    table = &f->labels[k];
-            if (!table || !table->target_count || table->target_count > 255)
+            const PtxLabel *table =
+                o && o->kind == OPERAND_NAME ? find_label(d, o->name, d->statement->scope) : NULL;
+            if (!table || !table->is_branch_targets || !table->target_count ||
+                table->target_count > 255)
                 return decode_fail(d, "unknown list of branch targets");
             inst->count = (uint8_t)table->target_count;
             inst->list = d->list_count;
-            for (uint32_t k = 0; k < table->target_count; k++) {
-                uint32_t target;
-                if (!table->targets[k].name ||
-                    !find_label(d, table->targets[k].name, d->statement->scope, &target))
-                    return decode_fail(d, "unknown label in a list of branch targets");
+            for (uint32_t k = 0; k < inst->count; k++) {
+                uint32_t target = 0;
+                if (!label_target(d, &table->targets[k], &target))
+                    return false;
                 decode_list(d, target);
             }
         }
@@ -682,13 +298,13 @@ static bool resolve_branches(Decoder *d) {
     return true;
 }
 
-static bool decode_body(Decoder *d) {
+bool decode_body(Decoder *d) {
     PtxFunction *f = d->function;
     Code *c = d->code;
     for (uint32_t i = 0; i < f->register_count; i++)
-        decode_temp(d, lane_bytes(f->registers[i].type));
-    d->sink = fixed_slot(d, (FixedSlot){.kind = 'p'});
-    d->carry = fixed_slot(d, (FixedSlot){.kind = 'p', .value = 1});
+        decode_temp(d, decode_lane_bytes(f->registers[i].type));
+    d->sink = decode_own_predicate(d, 0);
+    d->carry = decode_own_predicate(d, 1);
     d->statement_start = calloc(f->statement_count + 2, sizeof(uint32_t));
     if (!d->statement_start)
         abort();
@@ -719,148 +335,4 @@ static bool decode_body(Decoder *d) {
     bool ok = assign_slots(d, edges);
     free(edges);
     return ok;
-}
-
-/* ---- programs ------------------------------------------------------------------------------------------- */
-
-static void add_function(Program *p, PtxFunction *f) {
-    uint32_t index;
-    if (f && !program_code(p, f, &index)) {
-        uint32_t capacity = p->capacity;
-        p->functions = ptx_grow(p->functions, p->count, &capacity, sizeof *p->functions);
-        p->codes = ptx_grow(p->codes, p->count, &p->capacity, sizeof *p->codes);
-        p->functions[p->count] = f;
-        p->codes[p->count] = calloc(1, sizeof(Code));
-        if (!p->codes[p->count])
-            abort();
-        p->codes[p->count]->function = f;
-        p->codes[p->count]->module = p->module;
-        p->count++;
-    }
-}
-
-static void add_shared(Program *p, PtxVariable *v) {
-    for (uint32_t i = 0; i < p->shared_count; i++)
-        if (p->shared[i].variable == v)
-            return;
-    p->shared = ptx_grow(p->shared, p->shared_count, &p->shared_capacity, sizeof *p->shared);
-    p->shared[p->shared_count++] = (SharedPlace){v, 0};
-}
-
-static void collect_operand(Program *p, const PtxOperand *o) {
-    if (o->kind == OPERAND_NAME) {
-        PtxVariable *v = ptx_find_variable(p->module, o->name);
-        if (v && v->space == SPACE_SHARED)
-            add_shared(p, v);
-        add_function(p, ptx_find_function(p->module, o->name));
-    }
-    if (o->kind == OPERAND_VARIABLE && o->variable->space == SPACE_SHARED)
-        add_shared(p, o->variable);
-    for (uint32_t i = 0; i < o->count; i++)
-        collect_operand(p, &o->items[i]);
-}
-
-static void place_shared(Program *p) {
-    uint64_t at = 0;
-    for (int dynamic = 0; dynamic < 2; dynamic++)
-        for (uint32_t i = 0; i < p->shared_count; i++) {
-            PtxVariable *v = p->shared[i].variable;
-            if ((v->bytes == 0) != dynamic)
-                continue;
-            uint64_t align = dynamic ? (v->align > 16 ? v->align : 16) : (v->align ? v->align : 1);
-            uint64_t place = (at + align - 1) / align * align;
-            p->shared[i].offset = place;
-            at = dynamic ? at : place + v->bytes;
-        }
-    p->static_shared = at;
-}
-
-static void program_collect(Program *p) {
-    for (uint32_t i = 0; i < p->count; i++) {
-        const PtxFunction *f = p->functions[i];
-        for (uint32_t s = 0; s < f->statement_count; s++)
-            for (uint32_t k = 0; k < f->statements[s].operand_count; k++)
-                collect_operand(p, &f->statements[s].operands[k]);
-    }
-    place_shared(p);
-}
-
-/* Local memory that a call chain from `code` may need; recursion gets what is left. */
-#define STACK_FOR_RECURSION (64u << 10)
-
-static uint32_t stack_need(const Program *p, uint32_t index, uint8_t *visiting) {
-    if (visiting[index])
-        return STACK_FOR_RECURSION;
-    visiting[index] = 1;
-    const Code *c = p->codes[index];
-    uint32_t deepest = 0;
-    for (uint32_t i = 0; i < c->count; i++)
-        if (c->insts[i].control == CONTROL_CALL) {
-            uint32_t need = c->insts[i].target == NO_PC
-                                ? STACK_FOR_RECURSION
-                                : stack_need(p, c->insts[i].target, visiting);
-            deepest = need > deepest ? need : deepest;
-        }
-    visiting[index] = 0;
-    uint64_t total = (uint64_t)c->local_bytes + deepest;
-    return total > MAX_LOCAL_BYTES ? MAX_LOCAL_BYTES : (uint32_t)total;
-}
-
-static void code_release(Code *c) {
-    free(c->insts);
-    free(c->origins);
-    free(c->lists);
-    free(c->constants);
-    free(c->specials);
-    free(c->undefined);
-    free(c->param_offsets);
-    free(c->return_offsets);
-    free(c);
-}
-
-void code_free(Code *code) {
-    if (!code)
-        return;
-    Code **callees = code->callees;
-    for (uint32_t i = code->callee_count; i-- > 0;)
-        code_release(callees[i]);
-    free(callees);
-}
-
-Code *decode_function(PtxModule *module, PtxFunction *function, char message[512]) {
-    Program p = {.module = module};
-    add_function(&p, function);
-    program_collect(&p);
-    bool ok = true;
-    for (uint32_t i = 0; ok && i < p.count; i++) {
-        Decoder d = {.program = &p, .module = module, .function = p.functions[i],
-                     .code = p.codes[i], .message = message};
-        ok = layout_locals(&d);
-        if (ok && p.functions[i]->has_body)
-            ok = decode_body(&d);
-        decoder_free(&d);
-    }
-    if (ok && p.static_shared > UINT32_MAX / 2) {
-        snprintf(message, 512, "'%.200s' has too much shared memory", function->name);
-        ok = false;
-    }
-    uint8_t *visiting = calloc(p.count, 1);
-    if (!visiting)
-        abort();
-    for (uint32_t i = 0; i < p.count; i++) {
-        Code *c = p.codes[i];
-        c->callees = p.codes;
-        c->callee_count = p.count;
-        c->static_shared = (uint32_t)p.static_shared;
-        c->ordered = p.ordered;
-        c->stack_bytes = ok ? stack_need(&p, i, visiting) : 0;
-    }
-    free(visiting);
-    Code *code = p.codes[0];
-    free(p.functions);
-    free(p.shared);
-    if (ok)
-        return code;
-    code_free(code);
-    return NULL;
 }

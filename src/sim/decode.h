@@ -114,6 +114,9 @@ typedef struct {
     uint32_t register_count, register_capacity;
     FixedSlot *fixed;
     uint32_t fixed_count, fixed_capacity;
+    uint32_t *fixed_index;     // hash table: 1 + index into `fixed`
+    uint32_t fixed_index_size;
+    PtxLabel *labels;          // of the function, sorted
     uint32_t sink, carry;      // predicates of our own
     uint32_t *statement_start; // first instruction of each statement
     bool crosses;
@@ -123,6 +126,12 @@ typedef struct {
 
 bool decode_fail(Decoder *d, const char *format, ...) __attribute__((format(printf, 2, 3)));
 uint32_t decode_temp(Decoder *d, uint8_t bytes);
+/* Note that the next instruction emitted reads or writes it; they return it. */
+uint32_t decode_read(Decoder *d, uint32_t ref);
+uint32_t decode_write(Decoder *d, uint32_t ref);
+uint32_t decode_own_predicate(Decoder *d, uint32_t number); // one that no program names
+uint8_t decode_lane_bytes(PtxType type);
+uint32_t decode_param_index(const PtxFunction *f, const PtxVariable *v); // UINT32_MAX: none
 uint32_t decode_constant(Decoder *d, uint8_t bytes, uint64_t value);
 uint32_t decode_special(Decoder *d, const char *name, uint8_t bytes);
 /* Slots as source and target; widths that differ from the row's are converted. */
@@ -138,6 +147,9 @@ Inst decode_inst(const Decoder *d);
 bool decode_symbol_value(Decoder *d, const PtxOperand *o, uint64_t *value, bool *local);
 uint64_t variable_place(PtxModule *module, PtxVariable *variable);
 Code *program_code(Program *program, const PtxFunction *function, uint32_t *index);
+
+bool decode_body(Decoder *d);
+void decoder_free(Decoder *d);
 
 typedef bool (*FamilyDecoder)(Decoder *d);
 extern const FamilyDecoder family_decoders[FAMILY_COUNT];

@@ -257,9 +257,16 @@ static bool decode_cvta(Decoder *d) {
     bool local = false;
     if (source->kind == OPERAND_VARIABLE && !decode_symbol_value(d, source, &value, &local))
         return false;
-    if (local)
-        return decode_fail(d, "'%.80s' of a local variable", d->statement->opcode);
-    inst.a = decode_source(d, source, 8, false);
+    if (local) {
+        Inst base = {.row = ROW_local_address, .shadow = SHADOW_CLEAR, .flags = INST_WIDE_DATA,
+                     .displacement = (int64_t)value, .a = REF_NONE, .b = REF_NONE, .c = REF_NONE,
+                     .e = REF_NONE};
+        inst.a = base.d = decode_target(d, &(PtxOperand){.kind = OPERAND_SINK}, 8, false);
+        decode_emit(d, base);
+        inst.a = decode_read(d, inst.a);
+    } else {
+        inst.a = decode_source(d, source, 8, false);
+    }
     inst.d = decode_target(d, decode_operand(d, 0), 8, false);
     inst.aux = d->row->arg;
     inst.shadow = SHADOW_COPY;
@@ -464,6 +471,7 @@ static bool decode_call(Decoder *d) {
         return decode_fail(d, "unknown function '%.120s'", callee->name);
     if (f->param_count != args->count || f->return_count != returns->count)
         return decode_fail(d, "'%.120s' is called with other parameters than it has", f->name);
+    d->program->ordered |= !strcmp(f->name, "vprintf"); // text in launch order
     inst.target = index;
     inst.list = d->list_count;
     inst.count = (uint8_t)(args->count < 255 ? args->count : 255);

@@ -318,6 +318,13 @@ void exec_block_fault(Block *block, ExecStatus status, Run *run);
 /* Lanes have left a barrier's reach: it may be complete now. */
 void exec_check_barriers(Block *block);
 
+/* ---- exec_print.c ------------------------------------------------------------------------------------------- */
+
+/* The text at a generic address; false if nothing there belongs to the kernel. */
+bool exec_read_text(const Warp *warp, uint32_t lane, uint64_t address, char *text, size_t size);
+/* Returns the number of arguments, -1 if the format cannot be read. */
+int exec_print(const Warp *warp, uint32_t lane, uint64_t format, uint64_t arguments);
+
 /* ---- exec_report.c --------------------------------------------------------------------------------------- */
 
 /* Reports what `warp->inst` did in `lane`; `details` has what only the caller knows. */

@@ -282,44 +282,51 @@ static void copy_local(Warp *w, uint32_t lanes, uint32_t to, uint32_t from, uint
     }
 }
 
-static void read_local_text(const Warp *w, uint32_t lane, uint32_t offset, char *text, size_t size) {
-    uint64_t address;
-    memcpy(&address, w->local + (size_t)lane * w->worker->run->local_stride + offset, 8);
-    const Allocation *a = memory_find(address);
-    size_t length = 0;
-    while (a && length + 1 < size && address + length < a->base + a->bytes &&
-           ((const char *)address)[length])
-        length++;
-    if (length)
-        memcpy(text, (const char *)address, length);
-    text[length] = 0;
+static uint64_t argument(const Warp *w, uint32_t lane, uint32_t offset) {
+    uint64_t value;
+    memcpy(&value, w->local + (size_t)lane * w->worker->run->local_stride +
+                       w->activation->local_base + offset, sizeof value);
+    return value;
 }
 
-/* Functions that the CUDA runtime brings: assert stops, the others are not there. */
-static void call_outside(Warp *w, const Inst *inst, const Code *callee, uint32_t lanes) {
+/* Functions that the CUDA runtime brings. True if the lanes go on. */
+static bool call_outside(Warp *w, const Inst *inst, const Code *callee, uint32_t lanes) {
     const uint32_t *list = w->activation->code->lists + inst->list;
+    const char *name = callee->function->name;
     SimReport report = {0};
-    if (!strcmp(callee->function->name, "__assertfail") && inst->count >= 3) {
-        uint32_t base = w->activation->local_base;
+    bool print = !strcmp(name, "vprintf") && inst->count == 2 && inst->aux == 1;
+    for (uint32_t rest = lanes; rest && print; rest &= rest - 1) {
+        uint32_t lane = (uint32_t)__builtin_ctz(rest);
+        int printed = exec_print(w, lane, argument(w, lane, list[0]), argument(w, lane, list[2]));
+        uint32_t at = lane * w->worker->run->local_stride + w->activation->local_base + list[4];
+        memcpy(w->local + at, &printed, sizeof printed);
+        if (w->local_marks)
+            w->local_marks[at / 8] &= (uint8_t)~(0xfu << (at % 8));
+    }
+    if (print)
+        return true;
+    if (!strcmp(name, "__assertfail") && inst->count >= 3) {
         for (uint32_t rest = lanes; rest; rest &= rest - 1) {
             uint32_t lane = (uint32_t)__builtin_ctz(rest);
             char condition[256];
-            read_local_text(w, lane, base + list[0], condition, sizeof condition);
+            exec_read_text(w, lane, argument(w, lane, list[0]), condition, sizeof condition);
             snprintf(report.message, sizeof report.message, "assertion '%s' failed", condition);
             exec_find(w, SIM_ASSERT, lane, &report);
         }
-        return;
+        return false;
     }
     snprintf(report.message, sizeof report.message, "calls '%.200s', which the simulator lacks",
-             callee->function->name);
+             name);
     exec_find(w, SIM_UNSUPPORTED, (uint32_t)__builtin_ctz(lanes), &report);
+    return false;
 }
 
 static void call_enter(Warp *w, Split *s, const Inst *inst) {
     Activation *caller = s->activation;
     const Code *callee = caller->code->callees[inst->target];
     if (!callee->function->has_body) {
-        call_outside(w, inst, callee, s->mask);
+        if (call_outside(w, inst, callee, s->mask))
+            s->pc++;
         return;
     }
     const uint32_t *list = caller->code->lists + inst->list;
@@ -537,6 +544,7 @@ static inline __attribute__((always_inline)) uint32_t run_split(Warp *w, int ind
             exec_find(w, SIM_TRAP, (uint32_t)__builtin_ctz(active), &report);
         } else { // CONTROL_YIELD
             s->pc++;
+            w->strong += SPINS / 4;
         }
         goto out;
     }

@@ -4,8 +4,10 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -438,6 +440,38 @@ static void test_recursion_with_lanes_at_different_depths(void **state) {
     memory_free(w);
 }
 
+static void test_printf_formats_each_lane(void **state) {
+    (void)state;
+    static const char text[] =
+        ".version 9.0\n.target sm_90a\n.address_size 64\n"
+        ".extern .func (.param .b32 r) vprintf(.param .b64 f, .param .b64 a);\n"
+        ".global .align 1 .b8 f[22] = {37, 100, 58, 37, 53, 46, 50, 102, 32, 37, 108, 108, 120, 32, 37, 115, 37, 37, 10, 0};\n"
+        ".global .align 1 .b8 s[3] = {111, 107, 0};\n"
+        ".visible .entry k()\n{\n.reg .b32 %r<4>;\n.reg .b64 %l<9>;\n.local .align 8 .b8 t[32];\n"
+        "mov.u32 %r1, %tid.x;\ncvta.local.u64 %l1, t;\nst.local.u32 [t], %r1;\nmov.b64 %l2, 0d3FF8000000000000;\n"
+        "st.local.u64 [t+8], %l2;\nmov.u64 %l3, 0xabcdef012345;\nst.local.u64 [t+16], %l3;\nmov.u64 %l4, s;\n"
+        "st.local.u64 [t+24], %l4;\nmov.u64 %l5, f;\ncvta.global.u64 %l6, %l5;\n"
+        "{ .param .b64 p0; st.param.b64 [p0], %l6; .param .b64 p1; st.param.b64 [p1], %l1; .param .b32 q;\n"
+        "call.uni (q), vprintf, (p0, p1); ld.param.b32 %r2, [q]; }\nret;\n}\n";
+    FILE *file = tmpfile();
+    assert_non_null(file);
+    fflush(stdout);
+    int saved = dup(STDOUT_FILENO);
+    assert_true(saved >= 0 && dup2(fileno(file), STDOUT_FILENO) >= 0);
+    PtxRun run = ptx_run(text, "k", &(PtxLaunch){.block = {2}});
+    fflush(stdout);
+    assert_true(dup2(saved, STDOUT_FILENO) >= 0);
+    close(saved);
+    char printed[128] = "";
+    rewind(file);
+    size_t bytes = fread(printed, 1, sizeof printed - 1, file);
+    fclose(file);
+    printed[bytes] = 0;
+    assert_string_equal(run.message, "");
+    assert_int_equal(run.status, EXEC_OK);
+    assert_string_equal(printed, "0: 1.50 abcdef012345 ok%\n1: 1.50 abcdef012345 ok%\n");
+}
+
 static void test_special_registers(void **state) {
     (void)state;
     uint32_t *w = run_clean("mov.u32 %r2, %tid.y;\nmov.u32 %r3, %ntid.x;\nmad.lo.u32 %r4, %r2, %r3, %r0;\n"
@@ -491,6 +525,7 @@ int main(void) {
         cmocka_unit_test(test_asynchronous_copy_fills_the_rest_with_zeros),
         cmocka_unit_test(test_carries_pass_from_word_to_word),
         cmocka_unit_test(test_recursion_with_lanes_at_different_depths),
+        cmocka_unit_test(test_printf_formats_each_lane),
         cmocka_unit_test(test_special_registers),
         cmocka_unit_test(test_results_do_not_depend_on_the_number_of_threads),
     };
