@@ -19,7 +19,7 @@ TEXT
 begin=$(date +%s)
 status=0
 XDG_CACHE_HOME=$place/cache "$build/cutegen" run sgemm --model "replay:$recording" \
-    --state-dir "$place/runs" --verbose || status=$?
+    --state-dir "$place/runs" || status=$?
 end=$(date +%s)
 
 if [ "$status" -eq 0 ]; then

@@ -10,7 +10,9 @@ static bool open_record(Arena *arena, const Options *options, char **directory, 
            journal_open_read_only(path_join(arena, *directory, "run.db"), journal, err);
 }
 
-static bool show_json(Arena *arena, const char *directory, Journal *journal, Error *err) {
+static bool show_json(Arena *arena, const Options *options, const char *directory, Journal *journal,
+                      Error *err) {
+    (void)options;
     Json *json;
     if (!report_json(journal, &json, err)) return false;
     const char *best = path_join(arena, directory, "best.cu");
@@ -20,9 +22,10 @@ static bool show_json(Arena *arena, const char *directory, Journal *journal, Err
     return true;
 }
 
-static bool show_story(Arena *arena, const char *directory, Journal *journal, Error *err) {
+static bool show_story(Arena *arena, const Options *options, const char *directory,
+                       Journal *journal, Error *err) {
     ReportOptions report = report_options(stdout);
-    report.verbose = true;
+    report.verbose = options->verbose;
     if (!report_story(journal, &report, err)) return false;
     const char *best = path_join(arena, directory, "best.cu");
     if (path_exists(best)) printf("kernel: %s\n", best);
@@ -35,7 +38,7 @@ bool command_show(Arena *arena, const Options *options, Cancel *cancel, int *exi
     Journal *journal = NULL;
     char *directory;
     bool ok = open_record(arena, options, &directory, &journal, err) &&
-              (options->json ? show_json : show_story)(arena, directory, journal, err);
+              (options->json ? show_json : show_story)(arena, options, directory, journal, err);
     journal_close(journal);
     *exit_code = EXIT_PASS;
     return ok;

@@ -71,7 +71,9 @@ const Command commands[] = {
      "  cutegen check relu kernel.cu --seed 212387123875392\n"
      "  cutegen check relu kernel.cu --json | jq -r .verdict.verdict\n",
      command_check},
-    {"show", "RUN", 1, 1, ACCEPTS(OPTION_STATE_DIR) | ACCEPTS(OPTION_JSON) | ACCEPTS(OPTION_HELP),
+    {"show", "RUN", 1, 1,
+     ACCEPTS(OPTION_STATE_DIR) | ACCEPTS(OPTION_JSON) | ACCEPTS(OPTION_VERBOSE) |
+         ACCEPTS(OPTION_HELP),
      "tell the story of a run from its record",
      "What was asked, what came back, what was built and judged, with the edits as\n"
      "diffs. Works while the run goes on. RUN is a run's directory, or its name below\n"

@@ -56,7 +56,7 @@ static const OptionRow option_table[OPTION_COUNT] = {
     [OPTION_QUIET] = {"quiet", 'q', VALUE_NONE, NULL, FIELD(quiet), 0, 0,
                       "print the outcome alone"},
     [OPTION_VERBOSE] = {"verbose", 'v', VALUE_NONE, NULL, FIELD(verbose), 0, 0,
-                        "also show edits as diffs, and repair notes"},
+                        "also show what the model is told to repair"},
     [OPTION_HELP] = {"help", 'h', VALUE_NONE, NULL, FIELD(help), 0, 0, "print this"},
 };
 

@@ -12,7 +12,8 @@
 
 #define EXCERPT_LINES_AROUND 2
 #define DIFF_LINES_AROUND    1
-#define DIFF_MAX_LINES       40
+#define DIFF_LINES           16 // of an edit that are shown
+#define DIFF_LINES_VERBOSE   80
 #define CANVAS_MARK(canvas)  ((canvas)->unicode ? "▸" : ">")
 
 Narrator narrator_new(const ReportOptions *options) {
@@ -52,7 +53,9 @@ static void show_excerpt(const Canvas *canvas, const char *source, int line, int
     }
 }
 
-static void show_diff(const Canvas *canvas, const char *old_text, const char *new_text) {
+static void show_diff(const Narrator *narrator, const char *old_text, const char *new_text) {
+    const Canvas *canvas = &narrator->canvas;
+    int most = narrator->verbose ? DIFF_LINES_VERBOSE : DIFF_LINES;
     Arena *arena = arena_new();
     Diff diff = diff_lines(arena, old_text, new_text);
     int shown = 0;
@@ -67,7 +70,7 @@ static void show_diff(const Canvas *canvas, const char *old_text, const char *ne
             gap = shown > 0;
             continue;
         }
-        if (shown == DIFF_MAX_LINES) {
+        if (shown == most) {
             char rest[64];
             snprintf(rest, sizeof rest, "%d lines removed and %d added in all", diff.removed,
                      diff.added);
@@ -273,10 +276,10 @@ static void edit_applied(Narrator *narrator, Arena *arena, const char *time, con
     }
     canvas_entry(&narrator->canvas, time, "", STYLE_PLAIN, text.data);
     buf_free(&text);
-    if (narrator->verbose && base_hash) {
+    if (base_hash) {
         const char *base = source_of(narrator, arena, base_hash);
         const char *source = source_of(narrator, arena, json_text(body, "source", NULL));
-        if (base && source) show_diff(&narrator->canvas, base, source);
+        if (base && source) show_diff(narrator, base, source);
     }
 }
 

@@ -7,7 +7,7 @@ typedef struct {
     Canvas canvas;
     Journal *journal; // where sources and edits are read; NULL: they are not shown
     bool quiet;       // events are silent, a verdict is one line
-    bool verbose;     // also diffs and what the repairer is shown
+    bool verbose;     // also what the repairer is shown, whole reasons
     int edits_per_episode, rounds;
     char step[48]; // "draft 1", "repair 2 of 5"
 } Narrator;

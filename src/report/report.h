@@ -14,7 +14,7 @@ typedef struct {
     bool terminal; // a status line that is rewritten, text wrapped; else plain lines
     bool color;    // off when NO_COLOR is set
     bool quiet;    // only the outcome
-    bool verbose;  // also each edit as a diff and what the repairer was shown
+    bool verbose;  // also constructs, whole reasons, what the repairer was shown
 } ReportOptions;
 
 /* What suits `out`: is it a terminal, is NO_COLOR set. */
