@@ -1,9 +1,10 @@
 #!/bin/bash
-# demo/run.sh [BUILD] - replays a recorded session, with an empty build cache of its own.
+# demo/run.sh [BUILD] - replays a recorded session, with an empty build cache of its own. BUILD is
+# relative to the root of the sources.
 set -eu
-root=$(cd "$(dirname "$0")/.." && pwd)
-build=$(cd "${1:-$root/build}" && pwd)
-recording=${2:-$root/demo/sgemm.jsonl}
+cd "$(dirname "$0")/.."
+build=${1:-build}
+recording=demo/sgemm.jsonl
 place=$build/demo
 rm -rf "$place"
 mkdir -p "$place"
@@ -18,7 +19,7 @@ TEXT
 
 begin=$(date +%s)
 status=0
-XDG_CACHE_HOME=$place/cache "$build/cutegen" run sgemm --model "replay:$recording" \
+XDG_CACHE_HOME=$(realpath "$place")/cache "$build/cutegen" run sgemm --model "replay:$recording" \
     --state-dir "$place/runs" || status=$?
 end=$(date +%s)
 

@@ -22,4 +22,11 @@ done < <(grep -oE '`[a-z_0-9*/.]+/[a-z_0-9*.]*`' docs/architecture.md | tr -d '`
 for folder in src/*/; do
     grep -qF "| \`$(basename "$folder")\` |" docs/architecture.md || fail "no word about $folder"
 done
+# The README's own task is one: a relu is judged, and is wrong.
+mkdir "$scratch/swish"
+sed -n '/^```yaml/,/^```/p' README.md | sed '/^```/d' >"$scratch/swish/task.yaml"
+sed -n '/^```c$/,/^```/p' README.md | sed '/^```/d' >"$scratch/swish/reference.c"
+expect 1 "$cutegen" check "$scratch/swish" exemplars/elementwise/relu.cu --quick
+out_says "wrong          y is wrong"
+
 finish
