@@ -27,6 +27,6 @@ mkdir "$scratch/swish"
 sed -n '/^```yaml/,/^```/p' README.md | sed '/^```/d' >"$scratch/swish/task.yaml"
 sed -n '/^```c$/,/^```/p' README.md | sed '/^```/d' >"$scratch/swish/reference.c"
 expect 1 "$cutegen" check "$scratch/swish" exemplars/elementwise/relu.cu --quick
-out_says "wrong          y is wrong"
+out_says "wrong          kernel.cu: y is wrong"
 
 finish
