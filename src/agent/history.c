@@ -243,8 +243,8 @@ char *objective_text(Arena *arena, double objective, const char *kind) {
 }
 
 static void say_idea(const Attempt *a, Buf *out) {
-    if (!a->idea) return;
-    size_t bytes = strlen(a->idea);
+    size_t bytes = a->idea ? strlen(a->idea) : 0;
+    if (!bytes) return;                 // a record that was edited by hand may hold an empty one
     bytes -= a->idea[bytes - 1] == '.'; // a colon follows
     buf_puts(out, ", ");
     buf_append(out, a->idea, bytes);
