@@ -382,6 +382,12 @@ bool journal_get_blob(Journal *journal, Arena *arena, const char *hash_hex, char
     return good;
 }
 
+/* A table that we did not make may hold NULL where ours cannot. */
+static char *column_text(Arena *arena, sqlite3_stmt *statement, int column) {
+    const char *text = (const char *)sqlite3_column_text(statement, column);
+    return arena_string(arena, text ? text : "");
+}
+
 bool journal_events(Journal *journal, Arena *arena, int64_t after, JournalEvent **events,
                     size_t *count, Error *err) {
     sqlite3_stmt *statement = journal->events;
@@ -399,8 +405,8 @@ bool journal_events(Journal *journal, Arena *arena, int64_t after, JournalEvent 
         JournalEvent *event = &list[used];
         char where[64];
         event->seq = sqlite3_column_int64(statement, 0);
-        event->time = arena_string(arena, (const char *)sqlite3_column_text(statement, 1));
-        event->kind = arena_string(arena, (const char *)sqlite3_column_text(statement, 2));
+        event->time = column_text(arena, statement, 1);
+        event->kind = column_text(arena, statement, 2);
         snprintf(where, sizeof where, "event %lld", (long long)event->seq);
         const char *text = (const char *)sqlite3_column_text(statement, 3);
         size_t bytes = (size_t)sqlite3_column_bytes(statement, 3);

@@ -219,6 +219,22 @@ static void test_foreign_database_is_refused(void **state) {
     refuses(world, journal_open, ERROR_INPUT, "not the journal of a run");
 }
 
+static void test_events_without_their_columns_are_survived(void **state) {
+    World *world = *state;
+    sql(world->path, "create table meta(key, value); insert into meta values('schema', '1');"
+                     "create table event(seq, time, kind, json); create table blob(hash, bytes);"
+                     "insert into event(seq, json) values(1, '{}');");
+    Journal *journal;
+    JournalEvent *events;
+    size_t count;
+    require(journal_open_read_only(world->path, &journal, &world->err), &world->err);
+    require(journal_events(journal, world->arena, 0, &events, &count, &world->err), &world->err);
+    assert_int_equal(count, 1);
+    assert_string_equal(events[0].kind, "");
+    assert_string_equal(events[0].time, "");
+    journal_close(journal);
+}
+
 static void test_damaged_file_is_refused_with_what_to_do(void **state) {
     World *world = *state;
     Journal *journal = create(world);
@@ -372,6 +388,7 @@ int main(void) {
         TEST(test_missing_run_is_named),
         TEST(test_newer_schema_is_refused),
         TEST(test_foreign_database_is_refused),
+        TEST(test_events_without_their_columns_are_survived),
         TEST(test_damaged_file_is_refused_with_what_to_do),
         TEST(test_unwritable_directory_gives_one_clear_error),
         TEST(test_full_disk_gives_one_clear_error_and_an_intact_file),
