@@ -205,19 +205,25 @@ static void remember_verdict(Run *run, Arena *arena, const Verdict *verdict) {
     run->have_last = true;
 }
 
-static bool judge_failed(Run *run) {
+/* A fault of the harness leaves a verdict with evidence, other errors none. */
+static Json *fault_detail(const Verdict *verdict) {
+    bool told = verdict->kind == VERDICT_HARNESS_FAULT && verdict->message;
+    return told ? verdict_json(verdict) : json_null();
+}
+
+static bool judge_failed(Run *run, const Verdict *verdict) {
     if (run->err->kind == ERROR_INTERRUPTED) {
         history_feed(&run->history, &(Event){.kind = EVENT_INTERRUPTED});
         return true;
     }
     run->explanation = arena_string(run->arena, run->err->message);
     run->failure = run->err->kind;
-    bool good =
-        record(run, "verdict",
-               json_pack("{s:s, s:s, s:o, s:s, s:n, s:n, s:f, s:n}", "source",
-                         run->history.state.source, "verdict", verdict_name(VERDICT_HARNESS_FAULT),
-                         "message", text_json(run->explanation), "repair", "", "objective",
-                         "objective_kind", "seconds", 0.0, "detail"));
+    bool good = record(
+        run, "verdict",
+        json_pack("{s:s, s:s, s:o, s:s, s:n, s:n, s:f, s:o}", "source", run->history.state.source,
+                  "verdict", verdict_name(VERDICT_HARNESS_FAULT), "message",
+                  text_json(run->explanation), "repair", "", "objective", "objective_kind",
+                  "seconds", verdict->seconds, "detail", fault_detail(verdict)));
     // The user's set-up is at fault: trying again would only fail again.
     if (good && run->failure == ERROR_INPUT && !run->history.state.done)
         history_feed(&run->history,
@@ -236,8 +242,9 @@ static bool judge(Run *run) {
     Arena *arena = arena_new();
     Verdict verdict = {.time_ms = NAN, .cost_us = NAN};
     if (!run->deps->judge(run->deps->context, arena, source, strlen(source), &verdict, run->err)) {
+        bool good = judge_failed(run, &verdict);
         arena_free(arena);
-        return judge_failed(run);
+        return good;
     }
     remember_verdict(run, arena, &verdict);
     if (verdict.kind == VERDICT_HARNESS_FAULT) {

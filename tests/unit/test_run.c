@@ -113,6 +113,12 @@ static bool fake_judge(void *context, Arena *arena, const char *source, size_t b
     }
     if (number == world->fault_at_judge) {
         *err = (Error){.kind = world->fault_kind, .message = "the oracle is missing"};
+        if (world->fault_kind == ERROR_HARNESS)
+            *verdict = (Verdict){.kind = VERDICT_HARNESS_FAULT,
+                                 .message = "the oracle is missing",
+                                 .evidence = json_owned(arena, json_pack("{s:s}", "kind", "fault")),
+                                 .time_ms = NAN,
+                                 .cost_us = NAN};
         return false;
     }
     char name[32] = "";
@@ -412,6 +418,18 @@ static void test_passing_fault_costs_nothing(void **state) {
     assert_int_equal(world->counters->judged, 4);
 }
 
+static void test_fault_leaves_its_evidence_in_the_record(void **state) {
+    World *world = *state;
+    world->fault_at_judge = 1;
+    world->fault_kind = ERROR_HARNESS;
+    PLAY(world, kRepair);
+    const char *fault = strstr(story(world), "\"verdict\":\"harness_fault\"");
+    assert_non_null(fault);
+    const char *evidence = strstr(fault, "\"evidence\":{\"kind\":\"fault\"}");
+    assert_non_null(evidence);
+    assert_true(evidence < fault + strcspn(fault, "\n"));
+}
+
 static void test_lasting_fault_is_an_error_and_resumable(void **state) {
     World *world = *state;
     static const Scripted script[] = {{STAGE_DRAFT, FILE_REPLY("harness_fault"), false}};
@@ -620,6 +638,27 @@ static void test_replayed_run_tells_the_same_story(void **state) {
     same_story(story(world), expected);
 }
 
+/* ---- records that somebody edited --------------------------------------------------------- */
+
+static void note(World *world, History *history, const char *kind, const char *body) {
+    Json *json;
+    if (!json_parse(world->arena, body, strlen(body), kind, &json, &world->err) ||
+        !history_note(history, NULL, kind, json, false, &world->err))
+        fail_msg("%s", world->err.message);
+}
+
+static void test_empty_idea_in_a_record_is_none(void **state) {
+    World *world = *state;
+    History history;
+    history_begin(&history, world->arena);
+    note(world, &history, "run.started", "{}");
+    note(world, &history, "edit.applied", "{\"source\": \"a\", \"idea\": \"\"}");
+    note(world, &history, "verdict",
+         "{\"source\": \"a\", \"verdict\": \"wrong\", \"message\": \"it is wrong\"}");
+    assert_string_equal(history_table(&history, world->arena, STAGE_DEBUG),
+                        "- first version: wrong: it is wrong\n");
+}
+
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
@@ -636,6 +675,7 @@ int main(void) {
         TEST(test_interrupted_verdict_is_judged_again_on_resume),
         TEST(test_kernel_that_passed_is_kept_even_when_interrupted_then),
         TEST(test_passing_fault_costs_nothing),
+        TEST(test_fault_leaves_its_evidence_in_the_record),
         TEST(test_lasting_fault_is_an_error_and_resumable),
         TEST(test_fault_of_the_set_up_is_not_tried_again),
         TEST(test_changed_task_is_not_resumed),
@@ -647,6 +687,7 @@ int main(void) {
         TEST(test_lost_best_file_is_written_again),
         TEST(test_nothing_is_asked_that_could_not_be_written_down),
         TEST(test_replayed_run_tells_the_same_story),
+        TEST(test_empty_idea_in_a_record_is_none),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
