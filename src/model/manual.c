@@ -1,10 +1,10 @@
 /* manual.c - manual:DIR: somebody else answers, through files.
  *
  * DIR/0001.prompt.md is written whole (system prefix and prompt), then DIR/0001.reply.md is
- * waited for. A reply counts as soon as it bears that name, so it is written under another name
- * and renamed; one that is written in place counts when its writer closes it. inotify wakes us;
- * where it is not to be had (network file systems do not report other machines' changes) a look
- * every second finds it.
+ * waited for. A reply counts as soon as it bears that name, so it has to be written under another
+ * name and renamed: one written in place may be taken half done. inotify wakes us; where it is not
+ * to be had (network file systems do not report other machines' changes) a look every second finds
+ * it.
  *
  * A run that is resumed asks with the same number and the same text. A reply that lies beside a
  * prompt of other text belongs to another run and is not taken for ours.
