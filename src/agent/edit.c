@@ -170,7 +170,7 @@ static bool is_elision(Line line) {
     const char *text = lower + strspn(lower, " \t");
     bool comment = text_starts_with(text, "//") || text_starts_with(text, "/*");
     const char *rest = comment ? text + 2 + strspn(text + 2, " ") : text;
-    if (strcmp(rest, "...") == 0 || strcmp(rest, "… ") == 0 || strcmp(rest, "…") == 0) return true;
+    if (strcmp(rest, "...") == 0 || strcmp(rest, "…") == 0) return true;
     if (!comment || (!strstr(rest, "...") && !strstr(rest, "…"))) return false;
     for (size_t i = 0; i < COUNT_OF(words); i++)
         if (strstr(rest, words[i])) return true;
