@@ -76,6 +76,7 @@ void copy_run(const Copy *copy) {
         error_raise_later(cudaErrorIllegalAddress);
         return;
     }
+    memory_open();
     for (size_t z = 0; z < copy->depth; z++) {
         for (size_t y = 0; y < copy->height; y++) {
             uint64_t target = copy->target + z * copy->target_slice + y * copy->target_pitch;
@@ -84,6 +85,7 @@ void copy_run(const Copy *copy) {
             memory_copy_marks(target, source, copy->width);
         }
     }
+    memory_close();
     memory_leave();
 }
 
@@ -104,6 +106,7 @@ void fill_run(const Fill2D *fill) {
         error_raise_later(cudaErrorIllegalAddress);
         return;
     }
+    memory_open();
     for (size_t z = 0; z < fill->depth; z++) {
         for (size_t y = 0; y < fill->height; y++) {
             uint64_t target = fill->target + z * fill->slice + y * fill->pitch;
@@ -111,6 +114,7 @@ void fill_run(const Fill2D *fill) {
             memory_mark(target, fill->width * fill->element_bytes, true);
         }
     }
+    memory_close();
     memory_leave();
 }
 

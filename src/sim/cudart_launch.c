@@ -137,7 +137,9 @@ void launch_run(const KernelLaunch *kernel) {
     pthread_mutex_lock(&launch_lock);
     if (atomic_exchange(&counters_are_old, false)) counters_begin();
     memory_enter();
+    memory_open();
     ExecStatus status = exec_launch(kernel->function->kernel, &launch);
+    memory_close();
     memory_leave();
     pthread_mutex_unlock(&launch_lock);
     if (status != EXEC_OK) error_raise_later(error_of_status(status));

@@ -41,11 +41,11 @@ static void append_usage(Decoder *d) {
             abort();
     }
     d->usage_first[c->count] = d->usage_count;
-    uint32_t *data = d->usage_data + d->usage_count;
+    uint32_t at = d->usage_count;
     for (uint32_t i = 0; i < d->pending_read_count; i++)
-        *data++ = d->pending_reads[i];
+        d->usage_data[at++] = d->pending_reads[i];
     for (uint32_t i = 0; i < d->pending_write_count; i++)
-        *data++ = d->pending_writes[i];
+        d->usage_data[at++] = d->pending_writes[i];
     d->usages[c->count] = (Usage){.read_count = (uint16_t)d->pending_read_count,
                                   .write_count = (uint16_t)d->pending_write_count,
                                   .crosses_lanes = d->crosses};
@@ -172,8 +172,8 @@ static void resolve(const Decoder *d, const uint32_t *slots, uint32_t *ref) {
 static bool assign_slots(Decoder *d, FlowEdge *edges) {
     Code *c = d->code;
     for (uint32_t i = 0; i < c->count; i++) {
-        if (!d->usage_data)
-            break;
+        if (!d->usages[i].read_count && !d->usages[i].write_count)
+            continue;
         d->usages[i].reads = d->usage_data + d->usage_first[i];
         d->usages[i].writes = d->usages[i].reads + d->usages[i].read_count;
     }
@@ -274,7 +274,8 @@ static bool resolve_branches(Decoder *d) {
         Inst *inst = &c->insts[i];
         while (statement + 1 < f->statement_count && d->statement_start[statement + 1] <= i)
             statement++;
-        d->statement = &f->statements[statement];
+        if (statement < f->statement_count)
+            d->statement = &f->statements[statement];
         if (inst->control == CONTROL_BRANCH) {
             if (!label_target(d, decode_operand(d, 0), &inst->target))
                 return false;
@@ -303,6 +304,7 @@ bool decode_body(Decoder *d) {
     Code *c = d->code;
     for (uint32_t i = 0; i < f->register_count; i++)
         decode_temp(d, decode_lane_bytes(f->registers[i].type));
+    decode_list(d, 0); // so that there always is a list
     d->sink = decode_own_predicate(d, 0);
     d->carry = decode_own_predicate(d, 1);
     d->statement_start = calloc(f->statement_count + 2, sizeof(uint32_t));

@@ -317,7 +317,7 @@ static bool decode_vote(Decoder *d) {
     Inst inst = decode_inst(d);
     bool negated = false;
     for (uint8_t i = 0; i < 4; i++)
-        if (!strcmp(d->opcode.part[2], modes[i]))
+        if (opcode_has(&d->opcode, modes[i]))
             inst.aux = i;
     inst.e = decode_predicate_source(d, decode_operand(d, 1), &negated);
     uint32_t members = decode_source(d, decode_operand(d, 2), 4, false);

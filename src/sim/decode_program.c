@@ -39,7 +39,9 @@ static uint64_t place_variable(PtxModule *module, PtxVariable *v, uint32_t depth
 
 uint64_t variable_place(PtxModule *module, PtxVariable *variable) {
     pthread_mutex_lock(&place_lock);
+    memory_open();
     uint64_t address = place_variable(module, variable, 0);
+    memory_close();
     pthread_mutex_unlock(&place_lock);
     return address;
 }

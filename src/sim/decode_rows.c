@@ -190,8 +190,10 @@ int row_for(const char *text, const Opcode *opcode) {
                 append(key, sizeof key, opcode->part[i]);
         return row_find(key);
     }
-    if (!strcmp(first, "vote") && opcode->count == 4) {
-        snprintf(key, sizeof key, "vote.%.30s.%.30s", opcode->part[1], opcode->part[2]);
+    if (!strcmp(first, "vote") && opcode->count == 4) { // ptxas takes .sync and mode in any order
+        bool sync_first = !strcmp(opcode->part[1], "sync");
+        snprintf(key, sizeof key, "vote.%.30s.%.30s", opcode->part[sync_first ? 1 : 2],
+                 opcode->part[sync_first ? 2 : 1]);
         return row_find(key);
     }
     return row_find(text);

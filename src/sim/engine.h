@@ -29,6 +29,9 @@ bool memory_free(void *pointer);                        // false: not one of our
 Allocation *memory_find(uint64_t address);              // exact owner or NULL; lock-free in launches
 Allocation *memory_nearest(uint64_t address);           // for reports about stray addresses
 void memory_mark(uint64_t address, uint64_t bytes, bool initialized);
+/* Whoever touches device memory does so between these two: outside, it may be hidden. They nest. */
+void memory_open(void);
+void memory_close(void);
 uint64_t memory_total(void), memory_used(void);
 
 /* ---- ptx / decode ---------------------------------------------------------------------------- */

@@ -141,7 +141,7 @@ typedef struct Block Block;
 typedef struct Worker Worker;
 
 typedef struct Activation {
-    struct Activation *caller, *next_free;
+    struct Activation *caller, *next_free, *next_made;
     const Code *code;
     uint8_t *regs;
     uint32_t local_base;      // of its variables in each thread's local memory
@@ -234,7 +234,7 @@ struct Worker {
     uint32_t index;
     Tally tally;
     const Allocation *recent[SITE_CACHE]; // by instruction, the last allocation it touched
-    Activation *free_activations;
+    Activation *free_activations, *made_activations;
     Block *blocks;
     uint32_t block_count;
 };

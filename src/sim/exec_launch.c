@@ -113,6 +113,8 @@ Activation *exec_activation_new(Warp *w, const Code *code) {
             abort();
         found->code = code;
         found->regs = regs;
+        found->next_made = worker->made_activations;
+        worker->made_activations = found;
     }
     memset(found->regs + code->frame_bytes, 0, frame_size(worker->run, code) - code->frame_bytes);
     exec_fill_frame(w, code, found->regs, true);
@@ -188,6 +190,9 @@ void exec_start_warp(Warp *w) {
     w->live = w->lanes;
     w->stalled = 0;
     w->strong = 0;
+    for (uint32_t i = 0; i < w->join_count; i++) // a block that was stopped left them
+        if (w->joins[i].used && w->joins[i].callee)
+            exec_activation_free(w->worker, w->joins[i].callee);
     w->join_count = 0;
     w->free_join = -1;
     w->split_count = 1;
@@ -393,11 +398,11 @@ static void worker_free(Worker *worker) {
             munmap(block->memory, block->memory_bytes);
     }
     free(worker->blocks);
-    while (worker->free_activations) {
-        Activation *next = worker->free_activations->next_free;
-        free(worker->free_activations->regs);
-        free(worker->free_activations);
-        worker->free_activations = next;
+    while (worker->made_activations) {
+        Activation *next = worker->made_activations->next_made;
+        free(worker->made_activations->regs);
+        free(worker->made_activations);
+        worker->made_activations = next;
     }
 }
 

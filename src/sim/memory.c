@@ -5,6 +5,10 @@
  * is kept after cudaFree, or that runs off its buffer, belongs to nobody. Each allocation has one
  * bit per byte that says whether the byte was written.
  *
+ * A host program that follows a device pointer works here and crashes on a GPU. So while
+ * sim_hide_memory() says so, device allocations have no access rights except between memory_open
+ * and memory_close.
+ *
  * Kernels look addresses up while other threads may allocate, so the sorted table of allocations
  * is never changed: a writer publishes a new one. What readers may still hold (old tables, freed
  * allocations) is kept until nobody is between memory_enter and memory_leave.
@@ -56,6 +60,8 @@ static struct {
     Region *regions; // the first one is cut from
     uint32_t serial;
     uint64_t used;
+    bool hidden;
+    unsigned open; // how many are between memory_open and memory_close
 } memory = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static uint64_t round_up(uint64_t value, uint64_t step) {
@@ -256,6 +262,43 @@ void memory_leave(void) {
     pthread_mutex_unlock(&memory.lock);
 }
 
+/* ---- hiding from the host ---------------------------------------------------------------------- */
+
+static void protect(const Block *block, int rights) {
+    if (block->region && block->kind == MEMORY_DEVICE &&
+        mprotect((void *)block->allocation.base, block->mapped_bytes, rights) != 0) {
+        fprintf(stderr, "cannot change the rights of simulated memory: %s\n", strerror(errno));
+        abort(); // going on would blame the kernel
+    }
+}
+
+/* With the lock held. */
+static void protect_all(int rights) {
+    const Table *table = atomic_load(&memory.table);
+    for (size_t i = 0; table && i < table->count; i++)
+        protect(table->blocks[i], rights);
+}
+
+void memory_open(void) {
+    pthread_mutex_lock(&memory.lock);
+    if (memory.open++ == 0 && memory.hidden) protect_all(PROT_READ | PROT_WRITE);
+    pthread_mutex_unlock(&memory.lock);
+}
+
+void memory_close(void) {
+    pthread_mutex_lock(&memory.lock);
+    if (--memory.open == 0 && memory.hidden) protect_all(PROT_NONE);
+    pthread_mutex_unlock(&memory.lock);
+}
+
+void sim_hide_memory(int hidden) {
+    pthread_mutex_lock(&memory.lock);
+    if (memory.hidden != (hidden != 0) && !memory.open)
+        protect_all(hidden ? PROT_NONE : PROT_READ | PROT_WRITE);
+    memory.hidden = hidden != 0;
+    pthread_mutex_unlock(&memory.lock);
+}
+
 /* ---- allocating ------------------------------------------------------------------------------ */
 
 static bool block_map(Block *block, uint64_t bytes) {
@@ -306,6 +349,7 @@ void *memory_allocate_kind(size_t bytes, const char *name, MemoryKind kind) {
             memset((void *)block->allocation.base, POISON_BYTE, bytes);
         if (table_insert(block)) {
             memory.used += counted ? block->mapped_bytes : 0;
+            if (memory.hidden && !memory.open) protect(block, PROT_NONE);
             pthread_mutex_unlock(&memory.lock);
             return (void *)block->allocation.base;
         }
@@ -380,6 +424,7 @@ void memory_untrack(uint64_t address) {
     memory_enter();
     Block *block = block_at(address);
     if (block) {
+        protect(block, PROT_READ | PROT_WRITE);
         block->kind = MEMORY_MANAGED;
         memory_mark(block->allocation.base, block->allocation.bytes, true);
     }

@@ -21,6 +21,9 @@ SIM_EXPORT void sim_configure(const SimOptions *options);
 /* Names the bytes [data, data + bytes) inside an allocation: kernels may touch these alone of
  * it, reports call them by `name`, offsets count from `data`. A null name forgets it. */
 SIM_EXPORT void sim_name(void *data, size_t bytes, const char *name);
+/* While hidden, kernels and the API alone reach device memory, as on a GPU: host code that touches
+ * it dies by SIGSEGV. Not hidden to begin with. */
+SIM_EXPORT void sim_hide_memory(int hidden);
 /* Marks bytes as never written (poison) or as written. */
 SIM_EXPORT void sim_set_initialized(void *data, size_t bytes, int initialized);
 /* Reports since the last call; returns how many exist, writes at most `capacity`. */
