@@ -190,12 +190,13 @@ static bool assign_slots(Decoder *d, FlowEdge *edges) {
     c->frame_bytes = flow_assign_slots(edges, d->usages, c->count, d->register_bytes,
                                        d->register_count, c->frame_bytes, slots, undefined);
     c->frame_bytes = (c->frame_bytes + 255) & ~255u;
+    const RunFn *handlers = exec_handlers();
     for (uint32_t i = 0; i < c->count; i++) {
         Inst *inst = &c->insts[i];
         uint32_t *refs[] = {&inst->d, &inst->a, &inst->b, &inst->c, &inst->e, &inst->guard};
         for (size_t k = 0; k < sizeof refs / sizeof refs[0]; k++)
             resolve(d, slots, refs[k]);
-        inst->run = exec_handlers()[inst->row];
+        inst->run = handlers[inst->row];
         bool data_list = inst->control != CONTROL_BRANCH_INDEX && inst->control != CONTROL_CALL;
         uint32_t entries = inst->control == CONTROL_SYNC ? 1 : inst->count;
         for (uint32_t k = 0; data_list && k < entries; k++)

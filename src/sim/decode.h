@@ -153,6 +153,7 @@ void decoder_free(Decoder *d);
 
 typedef bool (*FamilyDecoder)(Decoder *d);
 extern const FamilyDecoder family_decoders[FAMILY_COUNT];
+bool decode_space(const char *part, uint8_t *space); // "shared::cta"
 bool decode_memory(Decoder *d);
 bool decode_atomic(Decoder *d);
 bool decode_copy_async(Decoder *d);

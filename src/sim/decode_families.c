@@ -230,18 +230,9 @@ static bool decode_nothing(Decoder *d) {
 }
 
 static bool space_of(const Opcode *opcode, uint8_t *space) {
-    static const struct {
-        const char *name;
-        PtxSpace space;
-    } spaces[] = {{"global", SPACE_GLOBAL}, {"shared", SPACE_SHARED}, {"local", SPACE_LOCAL},
-                  {"const", SPACE_CONST}, {"param", SPACE_PARAM}, {"shared::cta", SPACE_SHARED},
-                  {"shared::cluster", SPACE_SHARED}, {"param::entry", SPACE_PARAM},
-                  {"param::func", SPACE_PARAM}};
-    for (size_t i = 0; i < sizeof spaces / sizeof spaces[0]; i++)
-        if (opcode_has(opcode, spaces[i].name)) {
-            *space = (uint8_t)spaces[i].space;
+    for (uint32_t i = 1; i < opcode->count; i++)
+        if (decode_space(opcode->part[i], space))
             return true;
-        }
     return false;
 }
 

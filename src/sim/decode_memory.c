@@ -7,7 +7,7 @@
 
 typedef struct {
     uint8_t space;
-    bool has_space, strong;
+    bool strong;
     uint32_t vector;
     PtxType type;
     bool has_type;
@@ -26,17 +26,23 @@ static const struct {
     PtxSpace space;
 } spaces[] = {
     {"global", SPACE_GLOBAL}, {"shared", SPACE_SHARED}, {"shared::cta", SPACE_SHARED},
+    {"shared::cluster", SPACE_SHARED},
     {"local", SPACE_LOCAL}, {"const", SPACE_CONST}, {"param", SPACE_PARAM},
     {"param::entry", SPACE_PARAM}, {"param::func", SPACE_PARAM},
 };
 
-static bool parse_part(MemoryOp *op, const char *part) {
+bool decode_space(const char *part, uint8_t *space) {
     for (size_t i = 0; i < sizeof spaces / sizeof spaces[0]; i++)
         if (!strcmp(part, spaces[i].name)) {
-            op->space = (uint8_t)spaces[i].space;
-            op->has_space = true;
+            *space = (uint8_t)spaces[i].space;
             return true;
         }
+    return false;
+}
+
+static bool parse_part(MemoryOp *op, const char *part) {
+    if (decode_space(part, &op->space))
+        return true;
     for (size_t i = 0; i < sizeof ignored / sizeof ignored[0]; i++)
         if (!strcmp(part, ignored[i])) {
             op->strong |= i >= 1 && i <= 6;

@@ -228,6 +228,14 @@ typedef struct {
 } Tally;
 
 #define SITE_CACHE 64
+#define FINDING_CACHE 16
+
+/* What was found at one instruction in one tensor, counted until it is handed to report.c. */
+typedef struct {
+    const Inst *inst;
+    uint64_t key, first;      // `first`: block and thread of the report, in launch order
+    SimReport report;         // count 0: free
+} Finding;
 
 struct Worker {
     Run *run;
@@ -237,6 +245,7 @@ struct Worker {
     Activation *free_activations, *made_activations;
     Block *blocks;
     uint32_t block_count;
+    Finding *findings;        // FINDING_CACHE of them, NULL until there is one
 };
 
 struct Run {
@@ -327,6 +336,11 @@ int exec_print(const Warp *warp, uint32_t lane, uint64_t format, uint64_t argume
 
 /* ---- exec_report.c --------------------------------------------------------------------------------------- */
 
+/* A kernel with one wrong index meets it in every thread. True if `warp->inst` was found doing the
+ * same before, to the same thing (`key`), by a lane that comes earlier: then it is only counted. */
+bool exec_found_before(Warp *warp, SimReportKind kind, uint32_t lane, uint64_t key);
 /* Reports what `warp->inst` did in `lane`; `details` has what only the caller knows. */
-void exec_find(Warp *warp, SimReportKind kind, uint32_t lane, const SimReport *details);
+void exec_find(Warp *warp, SimReportKind kind, uint32_t lane, uint64_t key,
+               const SimReport *details);
+void exec_flush_findings(Worker *worker);
 void exec_locate(const Code *code, uint32_t pc, SimReport *report);

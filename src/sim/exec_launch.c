@@ -252,7 +252,7 @@ static void report_deadlock(Block *block) {
                 snprintf(report.message, sizeof report.message,
                          "waits for lanes 0x%x of its warp, which never come",
                          s->members & ~s->mask);
-            exec_find(w, SIM_BARRIER, (uint32_t)__builtin_ctz(s->mask), &report);
+            exec_find(w, SIM_BARRIER, (uint32_t)__builtin_ctz(s->mask), 0, &report);
         }
     }
     block->faulted = true;
@@ -302,7 +302,7 @@ static void report_budget(Block *block) {
         else
             snprintf(report.message, sizeof report.message,
                      "still runs after %llu lane instructions", (unsigned long long)run->budget);
-        exec_find(w, SIM_BUDGET, (uint32_t)__builtin_ctz(w->splits[0].mask), &report);
+        exec_find(w, SIM_BUDGET, (uint32_t)__builtin_ctz(w->splits[0].mask), 0, &report);
         return;
     }
 }
@@ -390,6 +390,7 @@ static void *worker_run(void *argument) {
 }
 
 static void worker_free(Worker *worker) {
+    exec_flush_findings(worker);
     for (uint32_t i = 0; i < worker->block_count; i++) {
         Block *block = &worker->blocks[i];
         for (uint32_t k = 0; block->memory && k < block->warp_count; k++)

@@ -35,15 +35,20 @@ static void describe_tensor(const Allocation *a, uint64_t address, bool named, S
 static void report_access(const Access *access, SimReportKind kind, int lane, const char *verb,
                           const char *what) {
     const Run *run = access->warp->worker->run;
+    uint64_t address = access->address[lane], key = access->space;
+    const Allocation *owner = NULL;
+    if (access->space == SPACE_GLOBAL) {
+        owner = memory_find(address);
+        owner = owner ? owner : memory_nearest(address);
+        key = owner ? 16u + owner->serial : 0;
+    }
+    if (exec_found_before(access->warp, kind, (uint32_t)lane, key))
+        return;
     SimReport report = {.is_write = access->is_write, .address = access->address[lane],
                         .access_bytes = access->bytes};
     snprintf(report.space, sizeof report.space, "%s", space_name(access->space));
-    uint64_t address = access->address[lane];
     if (access->space == SPACE_GLOBAL) {
-        const Allocation *a = memory_find(address);
-        if (!a)
-            a = memory_nearest(address);
-        describe_tensor(a, address, run->bounds, &report);
+        describe_tensor(owner, address, run->bounds, &report);
     } else {
         snprintf(report.tensor, sizeof report.tensor, "%s memory", space_name(access->space));
         report.offset_bytes = (int64_t)address;
@@ -68,7 +73,7 @@ static void report_access(const Access *access, SimReportKind kind, int lane, co
     else
         snprintf(report.message, sizeof report.message, "%s %u bytes at byte %lld of %s, %s", verb,
                  access->bytes, (long long)report.offset_bytes, report.tensor, what);
-    exec_find(access->warp, kind, (uint32_t)lane, &report);
+    exec_find(access->warp, kind, (uint32_t)lane, key, &report);
 }
 
 static bool lane_in_bounds(const Access *access, int lane) {
@@ -254,7 +259,7 @@ void access_check_address(Warp *warp, const Inst *inst, uint8_t *regs, uint32_t 
         snprintf(report.message, sizeof report.message,
                  "uses an address computed from data that was never written");
         snprintf(report.space, sizeof report.space, "%s", space_name(inst->space));
-        exec_find(warp, SIM_UNINITIALIZED, (uint32_t)__builtin_ctz(any), &report);
+        exec_find(warp, SIM_UNINITIALIZED, (uint32_t)__builtin_ctz(any), 0, &report);
     }
 }
 

@@ -1,6 +1,7 @@
 /* exec_report.c - turns what went wrong in a lane into a report that names the user's line. */
 #include "sim/exec.h"
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define MAX_FINDINGS_PER_BLOCK 256
@@ -72,26 +73,85 @@ void exec_block_fault(Block *block, ExecStatus status, Run *run) {
         continue;
 }
 
-void exec_find(Warp *warp, SimReportKind kind, uint32_t lane, const SimReport *details) {
-    Block *block = warp->block;
-    Run *run = warp->worker->run;
-    const Code *code = warp->activation->code;
-    SimReport report = *details;
-    report.kind = kind;
-    report.count = 1;
-    exec_locate(code, (uint32_t)(warp->inst - code->insts), &report);
-    snprintf(report.kernel, sizeof report.kernel, "%s", run->code->function->name);
-    const uint32_t *size = run->launch->block;
-    uint32_t thread = warp->index * LANES + lane;
-    report.thread[0] = thread % size[0];
-    report.thread[1] = thread / size[0] % size[1];
-    report.thread[2] = thread / size[0] / size[1];
-    memcpy(report.block, block->ctaid, sizeof report.block);
-    report_add(&report);
+static uint64_t launch_order(const Warp *warp, uint32_t lane) {
+    return (uint64_t)warp->block->index << 16 | (warp->index * LANES + lane);
+}
+
+/* By place in the code, not by address: which findings meet in a slot is the same in every run. */
+static Finding *finding_slot(Warp *warp, uint64_t key) {
+    Worker *worker = warp->worker;
+    if (!worker->findings) {
+        worker->findings = calloc(FINDING_CACHE, sizeof *worker->findings);
+        if (!worker->findings)
+            abort();
+    }
+    uint64_t pc = (uint64_t)(warp->inst - warp->activation->code->insts);
+    return &worker->findings[(pc + key % 7) % FINDING_CACHE];
+}
+
+/* What a finding means for its block and the launch. */
+static void take_consequences(Warp *warp, SimReportKind kind) {
     ExecStatus status = status_of(kind);
+    Block *block = warp->block;
     if (status != EXEC_OK)
-        exec_block_fault(block, status, run);
+        exec_block_fault(block, status, warp->worker->run);
     bool goes_on = kind == SIM_OUT_OF_BOUNDS || kind == SIM_MISALIGNED || kind == SIM_UNINITIALIZED;
     if (!goes_on || (status != EXEC_OK && ++block->findings >= MAX_FINDINGS_PER_BLOCK))
         block->faulted = true;
+}
+
+bool exec_found_before(Warp *warp, SimReportKind kind, uint32_t lane, uint64_t key) {
+    Finding *found = finding_slot(warp, key);
+    if (!found->report.count || found->inst != warp->inst || found->key != key ||
+        found->report.kind != kind || launch_order(warp, lane) < found->first)
+        return false;
+    found->report.count++;
+    take_consequences(warp, kind);
+    return true;
+}
+
+void exec_find(Warp *warp, SimReportKind kind, uint32_t lane, uint64_t key,
+               const SimReport *details) {
+    if (exec_found_before(warp, kind, lane, key))
+        return;
+    const Run *run = warp->worker->run;
+    const Code *code = warp->activation->code;
+    Finding *found = finding_slot(warp, key);
+    if (found->report.count)
+        report_add(&found->report);
+    found->inst = warp->inst;
+    found->key = key;
+    found->first = launch_order(warp, lane);
+    SimReport *report = &found->report;
+    *report = *details;
+    report->kind = kind;
+    report->count = 1;
+    exec_locate(code, (uint32_t)(warp->inst - code->insts), report);
+    snprintf(report->kernel, sizeof report->kernel, "%s", run->code->function->name);
+    const uint32_t *size = run->launch->block;
+    uint32_t thread = warp->index * LANES + lane;
+    report->thread[0] = thread % size[0];
+    report->thread[1] = thread / size[0] % size[1];
+    report->thread[2] = thread / size[0] / size[1];
+    memcpy(report->block, warp->block->ctaid, sizeof report->block);
+    take_consequences(warp, kind);
+}
+
+/* First in launch order, then in the code. */
+static int compare_findings(const void *a, const void *b) {
+    const Finding *x = a, *y = b;
+    if (x->first != y->first)
+        return x->first < y->first ? -1 : 1;
+    return x->inst == y->inst ? 0 : x->inst < y->inst ? -1 : 1;
+}
+
+void exec_flush_findings(Worker *worker) {
+    if (!worker->findings)
+        return;
+    qsort(worker->findings, FINDING_CACHE, sizeof *worker->findings, compare_findings);
+    for (int i = 0; i < FINDING_CACHE; i++)
+        if (worker->findings[i].report.count)
+            report_add(&worker->findings[i].report);
+    free(worker->findings);
+    worker->findings = NULL;
 }

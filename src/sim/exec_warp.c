@@ -6,7 +6,7 @@
  * lane of the same warp acts do not starve it; should that lane be waiting at a join for the ones
  * that spin, the join lets its lanes go on by themselves after a while.
  */
-#include "sim/exec.h"
+#include "sim/decode.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -173,7 +173,7 @@ static bool barrier_arrive(Warp *w, Split *s, const Inst *inst, uint8_t *regs, u
     uint32_t id = ((const uint32_t *)(const void *)(regs + inst->a))[first];
     if (id >= 16) {
         SimReport report = {.message = "uses a barrier beyond the 16 that a block has"};
-        exec_find(w, SIM_BARRIER, (uint32_t)first, &report);
+        exec_find(w, SIM_BARRIER, (uint32_t)first, 0, &report);
         return false;
     }
     Barrier *b = &w->block->barriers[id];
@@ -250,6 +250,11 @@ static bool sync_any(Warp *w) {
         }
         if (members & w->live & ~together)
             continue;
+        if (row != ROW_warp_sync) {
+            SimReport report = {.message = "exchanges data with lanes at another instruction"};
+            exec_find(w, SIM_UNSUPPORTED, (uint32_t)__builtin_ctz(s->mask), 0, &report);
+            return true;
+        }
         for (int k = 0; k < w->split_count; k++) {
             Split *other = &w->splits[k];
             const Inst *at = &other->activation->code->insts[other->pc];
@@ -311,13 +316,13 @@ static bool call_outside(Warp *w, const Inst *inst, const Code *callee, uint32_t
             char condition[256];
             exec_read_text(w, lane, argument(w, lane, list[0]), condition, sizeof condition);
             snprintf(report.message, sizeof report.message, "assertion '%s' failed", condition);
-            exec_find(w, SIM_ASSERT, lane, &report);
+            exec_find(w, SIM_ASSERT, lane, 0, &report);
         }
         return false;
     }
     snprintf(report.message, sizeof report.message, "calls '%.200s', which the simulator lacks",
              name);
-    exec_find(w, SIM_UNSUPPORTED, (uint32_t)__builtin_ctz(lanes), &report);
+    exec_find(w, SIM_UNSUPPORTED, (uint32_t)__builtin_ctz(lanes), 0, &report);
     return false;
 }
 
@@ -340,7 +345,7 @@ static void call_enter(Warp *w, Split *s, const Inst *inst) {
                               : -1;
     if (join < 0) {
         SimReport report = {.message = "calls functions too deep: the stack is full"};
-        exec_find(w, SIM_UNSUPPORTED, (uint32_t)__builtin_ctz(s->mask), &report);
+        exec_find(w, SIM_UNSUPPORTED, (uint32_t)__builtin_ctz(s->mask), 0, &report);
         return;
     }
     activation->caller = caller;
@@ -407,7 +412,7 @@ static void branch_by_index(Warp *w, int index, const Inst *inst, uint8_t *regs,
             same |= (uint32_t)(selector[__builtin_ctz(r)] == value) << __builtin_ctz(r);
         if (value >= inst->count) {
             SimReport report = {.message = "jumps beyond its table of branch targets"};
-            exec_find(w, SIM_TRAP, (uint32_t)__builtin_ctz(same), &report);
+            exec_find(w, SIM_TRAP, (uint32_t)__builtin_ctz(same), 0, &report);
             return;
         }
         rest &= ~same;
@@ -425,7 +430,7 @@ static void report_predicate(Warp *w, const Inst *inst, uint8_t *regs, uint32_t 
         snprintf(report.message, sizeof report.message,
                  "%s on a condition computed from data that was never written",
                  inst->control == CONTROL_BRANCH ? "branches" : "depends");
-        exec_find(w, SIM_UNINITIALIZED, (uint32_t)__builtin_ctz(unknown), &report);
+        exec_find(w, SIM_UNINITIALIZED, (uint32_t)__builtin_ctz(unknown), 0, &report);
     }
 }
 
@@ -541,7 +546,7 @@ static inline __attribute__((always_inline)) uint32_t run_split(Warp *w, int ind
             call_enter(w, s, inst);
         } else if (inst->control == CONTROL_TRAP) {
             SimReport report = {.message = "executes a trap"};
-            exec_find(w, SIM_TRAP, (uint32_t)__builtin_ctz(active), &report);
+            exec_find(w, SIM_TRAP, (uint32_t)__builtin_ctz(active), 0, &report);
         } else { // CONTROL_YIELD
             s->pc++;
             w->strong += SPINS / 4;
