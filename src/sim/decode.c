@@ -14,8 +14,7 @@
 #define MAX_FRAME_BYTES (64u << 20)
 
 bool decode_fail(Decoder *d, const char *format, ...) {
-    if (d->failed)
-        return false;
+    if (d->failed) return false;
     d->failed = true;
     char what[320];
     va_list args;
@@ -26,7 +25,7 @@ bool decode_fail(Decoder *d, const char *format, ...) {
     return false;
 }
 
-/* ---- emitting --------------------------------------------------------------------------------------- */
+/* ---- emitting -------------------------------------------------------------------------------- */
 
 static void append_usage(Decoder *d) {
     Code *c = d->code;
@@ -37,8 +36,7 @@ static void append_usage(Decoder *d) {
     if (c->count >= d->usage_capacity) {
         d->usages = ptx_grow(d->usages, c->count, &d->usage_capacity, sizeof *d->usages);
         d->usage_first = realloc(d->usage_first, d->usage_capacity * sizeof *d->usage_first);
-        if (!d->usage_first)
-            abort();
+        if (!d->usage_first) abort();
     }
     d->usage_first[c->count] = d->usage_count;
     uint32_t at = d->usage_count;
@@ -54,9 +52,15 @@ static void append_usage(Decoder *d) {
 }
 
 Inst decode_inst(const Decoder *d) {
-    return (Inst){.row = (uint16_t)d->row_id, .d = REF_NONE, .a = REF_NONE, .b = REF_NONE,
-                  .c = REF_NONE, .e = REF_NONE, .control = d->row->control,
-                  .shadow = d->row->shadow, .target = NO_PC};
+    return (Inst){.row = (uint16_t)d->row_id,
+                  .d = REF_NONE,
+                  .a = REF_NONE,
+                  .b = REF_NONE,
+                  .c = REF_NONE,
+                  .e = REF_NONE,
+                  .control = d->row->control,
+                  .shadow = d->row->shadow,
+                  .target = NO_PC};
 }
 
 Inst *decode_emit(Decoder *d, Inst inst) {
@@ -65,8 +69,7 @@ Inst *decode_emit(Decoder *d, Inst inst) {
     if (c->count >= d->inst_capacity) {
         c->insts = ptx_grow(c->insts, c->count, &d->inst_capacity, sizeof *c->insts);
         c->origins = realloc(c->origins, d->inst_capacity * sizeof *c->origins);
-        if (!c->origins)
-            abort();
+        if (!c->origins) abort();
     }
     inst.guard = REF_NONE;
     if (s->guard != PTX_NO_GUARD) {
@@ -87,9 +90,11 @@ Inst *decode_emit(Decoder *d, Inst inst) {
 static void emit_widenings(Decoder *d) {
     for (uint32_t i = 0; i < d->widen_count; i++) {
         Inst inst = {.row = d->widen[i].is_signed ? ROW_widen_s : ROW_widen_u,
-                     .d = decode_write(d, d->widen[i].wide), .a = decode_read(d, d->widen[i].reg),
+                     .d = decode_write(d, d->widen[i].wide),
+                     .a = decode_read(d, d->widen[i].reg),
                      .shadow = d->widen[i].is_signed ? SHADOW_SIGNED : SHADOW_COPY,
-                     .source_count = 1, .widths = 3 | 2 << 2};
+                     .source_count = 1,
+                     .widths = 3 | 2 << 2};
         inst.b = inst.c = inst.e = REF_NONE;
         decode_emit(d, inst);
     }
@@ -100,23 +105,20 @@ static bool decode_statement(Decoder *d) {
     if (!opcode_split(d->statement->opcode, &d->opcode))
         return decode_fail(d, "unknown instruction '%.100s'", d->statement->opcode);
     d->row_id = row_for(d->statement->opcode, &d->opcode);
-    if (d->row_id < 0)
-        return decode_fail(d, "unknown instruction '%.100s'", d->statement->opcode);
+    if (d->row_id < 0) return decode_fail(d, "unknown instruction '%.100s'", d->statement->opcode);
     d->row = &sim_rows[d->row_id];
     d->crosses = d->row->family != FAMILY_LANES && d->row->family != FAMILY_CARRY;
     d->pending_read_count = d->pending_write_count = 0;
-    if (!family_decoders[d->row->family](d) || d->failed)
-        return false;
+    if (!family_decoders[d->row->family](d) || d->failed) return false;
     emit_widenings(d);
     return !d->failed;
 }
 
-/* ---- the pieces become a Code ---------------------------------------------------------------------------- */
+/* ---- the pieces become a Code ---------------------------------------------------------------- */
 
 static FlowEdge *flow_edges(const Code *c) {
     FlowEdge *edges = calloc(c->count ? c->count : 1, sizeof *edges);
-    if (!edges)
-        abort();
+    if (!edges) abort();
     for (uint32_t i = 0; i < c->count; i++) {
         const Inst *inst = &c->insts[i];
         bool conditional = inst->guard_kind != GUARD_NONE;
@@ -126,10 +128,10 @@ static FlowEdge *flow_edges(const Code *c) {
         } else if (inst->control == CONTROL_BRANCH_INDEX) {
             edges[i].more = c->lists + inst->list;
             edges[i].more_count = inst->count;
-            if (!conditional)
-                edges[i].next[0] = NO_PC;
+            if (!conditional) edges[i].next[0] = NO_PC;
         } else if ((inst->control == CONTROL_RETURN || inst->control == CONTROL_EXIT ||
-                    inst->control == CONTROL_TRAP) && !conditional) {
+                    inst->control == CONTROL_TRAP) &&
+                   !conditional) {
             edges[i].next[0] = NO_PC;
         }
     }
@@ -140,14 +142,12 @@ static void layout_fixed(Decoder *d) {
     Code *c = d->code;
     c->constants = calloc(d->fixed_count + 1, sizeof *c->constants);
     c->specials = calloc(d->fixed_count + 1, sizeof *c->specials);
-    if (!c->constants || !c->specials)
-        abort();
+    if (!c->constants || !c->specials) abort();
     uint32_t at = 0;
     for (int pass = 0; pass < 2; pass++) {
         for (uint32_t i = 0; i < d->fixed_count; i++) {
             FixedSlot *f = &d->fixed[i];
-            if ((f->bytes == 0) != (pass == 0))
-                continue;
+            if ((f->bytes == 0) != (pass == 0)) continue;
             f->slot = at;
             at += f->bytes ? 32u * f->bytes : 32u;
             if (f->kind == 'c')
@@ -172,16 +172,14 @@ static void resolve(const Decoder *d, const uint32_t *slots, uint32_t *ref) {
 static bool assign_slots(Decoder *d, FlowEdge *edges) {
     Code *c = d->code;
     for (uint32_t i = 0; i < c->count; i++) {
-        if (!d->usages[i].read_count && !d->usages[i].write_count)
-            continue;
+        if (!d->usages[i].read_count && !d->usages[i].write_count) continue;
         d->usages[i].reads = d->usage_data + d->usage_first[i];
         d->usages[i].writes = d->usages[i].reads + d->usages[i].read_count;
     }
     layout_fixed(d);
     uint32_t *slots = calloc(d->register_count + 1, sizeof *slots);
     bool *undefined = calloc(d->register_count + 1, sizeof *undefined);
-    if (!slots || !undefined)
-        abort();
+    if (!slots || !undefined) abort();
     if ((uint64_t)d->register_count * 64 > MAX_FRAME_BYTES) {
         free(slots);
         free(undefined);
@@ -203,8 +201,7 @@ static bool assign_slots(Decoder *d, FlowEdge *edges) {
             resolve(d, slots, &c->lists[inst->list + k]);
     }
     c->undefined = calloc((size_t)d->register_count * 2 + 2, sizeof *c->undefined);
-    if (!c->undefined)
-        abort();
+    if (!c->undefined) abort();
     for (uint32_t reg = 0; reg < d->register_count; reg++)
         if (undefined[reg]) {
             c->undefined[c->undefined_count * 2] = slots[reg];
@@ -230,8 +227,7 @@ void decoder_free(Decoder *d) {
 
 static int compare_labels(const void *a, const void *b) {
     const PtxLabel *x = a, *y = b;
-    if (x->name != y->name)
-        return (uintptr_t)x->name < (uintptr_t)y->name ? -1 : 1;
+    if (x->name != y->name) return (uintptr_t)x->name < (uintptr_t)y->name ? -1 : 1;
     return x->scope == y->scope ? 0 : x->scope < y->scope ? -1 : 1;
 }
 
@@ -240,8 +236,7 @@ static const PtxLabel *find_label(Decoder *d, const char *name, uint32_t scope) 
     const PtxFunction *f = d->function;
     if (!d->labels) {
         d->labels = calloc(f->label_count + 1, sizeof *d->labels);
-        if (!d->labels)
-            abort();
+        if (!d->labels) abort();
         for (uint32_t i = 0; i < f->label_count; i++)
             d->labels[i] = f->labels[i];
         qsort(d->labels, f->label_count, sizeof *d->labels, compare_labels);
@@ -250,8 +245,7 @@ static const PtxLabel *find_label(Decoder *d, const char *name, uint32_t scope) 
         PtxLabel key = {.name = name, .scope = scope};
         const PtxLabel *found =
             bsearch(&key, d->labels, f->label_count, sizeof key, compare_labels);
-        if (found)
-            return found;
+        if (found) return found;
         scope = f->scope_parents[scope];
     }
     return NULL;
@@ -275,11 +269,9 @@ static bool resolve_branches(Decoder *d) {
         Inst *inst = &c->insts[i];
         while (statement + 1 < f->statement_count && d->statement_start[statement + 1] <= i)
             statement++;
-        if (statement < f->statement_count)
-            d->statement = &f->statements[statement];
+        if (statement < f->statement_count) d->statement = &f->statements[statement];
         if (inst->control == CONTROL_BRANCH) {
-            if (!label_target(d, decode_operand(d, 0), &inst->target))
-                return false;
+            if (!label_target(d, decode_operand(d, 0), &inst->target)) return false;
         } else if (inst->control == CONTROL_BRANCH_INDEX) {
             const PtxOperand *o = decode_operand(d, 1);
             const PtxLabel *table =
@@ -291,8 +283,7 @@ static bool resolve_branches(Decoder *d) {
             inst->list = d->list_count;
             for (uint32_t k = 0; k < inst->count; k++) {
                 uint32_t target = 0;
-                if (!label_target(d, &table->targets[k], &target))
-                    return false;
+                if (!label_target(d, &table->targets[k], &target)) return false;
                 decode_list(d, target);
             }
         }
@@ -309,28 +300,23 @@ bool decode_body(Decoder *d) {
     d->sink = decode_own_predicate(d, 0);
     d->carry = decode_own_predicate(d, 1);
     d->statement_start = calloc(f->statement_count + 2, sizeof(uint32_t));
-    if (!d->statement_start)
-        abort();
+    if (!d->statement_start) abort();
     for (uint32_t i = 0; i < f->statement_count; i++) {
         d->statement = &f->statements[i];
         d->statement_index = i;
         d->statement_start[i] = c->count;
-        if (!decode_statement(d))
-            return false;
+        if (!decode_statement(d)) return false;
     }
     /* Falling off the end is a return; labels at the end have something to stand for. */
-    static const PtxStatement end = {.opcode = "ret", .guard = PTX_NO_GUARD, .loc = PTX_NO_LOC,
-                                     .text = "", .text_bytes = 0};
+    static const PtxStatement end = {
+        .opcode = "ret", .guard = PTX_NO_GUARD, .loc = PTX_NO_LOC, .text = "", .text_bytes = 0};
     d->statement_start[f->statement_count] = c->count;
     d->statement = &end;
-    if (!decode_statement(d))
-        return false;
-    if (!resolve_branches(d))
-        return false;
+    if (!decode_statement(d)) return false;
+    if (!resolve_branches(d)) return false;
     FlowEdge *edges = flow_edges(c);
     uint32_t *reconverge = calloc(c->count, sizeof *reconverge);
-    if (!reconverge)
-        abort();
+    if (!reconverge) abort();
     flow_reconvergence(edges, c->count, reconverge);
     for (uint32_t i = 0; i < c->count; i++)
         c->insts[i].reconverge = reconverge[i];

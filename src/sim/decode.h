@@ -4,35 +4,63 @@
 
 /* How a row's operands are laid out; the lane-by-lane rows share FAMILY_LANES. */
 typedef enum {
-    FAMILY_LANES, FAMILY_COMPARE, FAMILY_CARRY, FAMILY_BFI, FAMILY_LOP3, FAMILY_MOVE,
-    FAMILY_PREDICATE, FAMILY_CLOCK, FAMILY_PACK, FAMILY_WIDTH, FAMILY_SELECT, FAMILY_TESTP,
-    FAMILY_LOAD, FAMILY_STORE, FAMILY_ATOM, FAMILY_RED, FAMILY_COPY_ASYNC, FAMILY_NOTHING,
-    FAMILY_CVTA, FAMILY_ISSPACEP, FAMILY_SHUFFLE, FAMILY_VOTE, FAMILY_MATCH, FAMILY_REDUX,
-    FAMILY_ELECT, FAMILY_ACTIVEMASK, FAMILY_WARPSYNC, FAMILY_BARRIER, FAMILY_BRANCH,
-    FAMILY_BRANCH_INDEX, FAMILY_CALL, FAMILY_PLAIN, FAMILY_SLEEP, FAMILY_COUNT
+    FAMILY_LANES,
+    FAMILY_COMPARE,
+    FAMILY_CARRY,
+    FAMILY_BFI,
+    FAMILY_LOP3,
+    FAMILY_MOVE,
+    FAMILY_PREDICATE,
+    FAMILY_CLOCK,
+    FAMILY_PACK,
+    FAMILY_WIDTH,
+    FAMILY_SELECT,
+    FAMILY_TESTP,
+    FAMILY_LOAD,
+    FAMILY_STORE,
+    FAMILY_ATOM,
+    FAMILY_RED,
+    FAMILY_COPY_ASYNC,
+    FAMILY_NOTHING,
+    FAMILY_CVTA,
+    FAMILY_ISSPACEP,
+    FAMILY_SHUFFLE,
+    FAMILY_VOTE,
+    FAMILY_MATCH,
+    FAMILY_REDUX,
+    FAMILY_ELECT,
+    FAMILY_ACTIVEMASK,
+    FAMILY_WARPSYNC,
+    FAMILY_BARRIER,
+    FAMILY_BRANCH,
+    FAMILY_BRANCH_INDEX,
+    FAMILY_CALL,
+    FAMILY_PLAIN,
+    FAMILY_SLEEP,
+    FAMILY_COUNT
 } Family;
 
 typedef struct {
     const char *id, *pattern;
     uint8_t family, arg, control, shadow;
-    uint8_t count;             // sources of a lane row
-    uint8_t bytes[4];          // per lane of d, a, b, c
-    uint8_t type_bytes[4];     // of the type itself: 1 for u8
-    uint8_t floats;            // bit i: operand i is a float
+    uint8_t count;         // sources of a lane row
+    uint8_t bytes[4];      // per lane of d, a, b, c
+    uint8_t type_bytes[4]; // of the type itself: 1 for u8
+    uint8_t floats;        // bit i: operand i is a float
 } Row;
 
 typedef enum {
-#define LANE1(id, pattern, D, A, expr) ROW_##id,
-#define LANE2(id, pattern, D, A, B, expr) ROW_##id,
-#define LANE3(id, pattern, D, A, B, C, expr) ROW_##id,
-#define ROUND1(id, pattern, D, A, mode, expr) ROW_##id,
-#define ROUND2(id, pattern, D, A, B, mode, expr) ROW_##id,
+#define LANE1(id, pattern, D, A, expr)              ROW_##id,
+#define LANE2(id, pattern, D, A, B, expr)           ROW_##id,
+#define LANE3(id, pattern, D, A, B, C, expr)        ROW_##id,
+#define ROUND1(id, pattern, D, A, mode, expr)       ROW_##id,
+#define ROUND2(id, pattern, D, A, B, mode, expr)    ROW_##id,
 #define ROUND3(id, pattern, D, A, B, C, mode, expr) ROW_##id,
-#define COMPARE(id, pattern, A, expr) ROW_##id,
-#define SETREG(id, pattern, D, A, expr) ROW_##id,
-#define CARRY2(id, pattern, T, uses, makes, expr) ROW_##id,
-#define CARRY3(id, pattern, T, uses, makes, expr) ROW_##id,
-#define OTHER(id, pattern, family, arg, control) ROW_##id,
+#define COMPARE(id, pattern, A, expr)               ROW_##id,
+#define SETREG(id, pattern, D, A, expr)             ROW_##id,
+#define CARRY2(id, pattern, T, uses, makes, expr)   ROW_##id,
+#define CARRY3(id, pattern, T, uses, makes, expr)   ROW_##id,
+#define OTHER(id, pattern, family, arg, control)    ROW_##id,
 #define ROWS_ALL
 #include "sim/instructions.def"
 #undef ROWS_ALL
@@ -58,15 +86,15 @@ int row_find(const char *text);
  * part, the others by the whole text. */
 int row_for(const char *text, const Opcode *opcode);
 
-/* ---- operands before slots are known ------------------------------------------------------------ */
+/* ---- operands before slots are known --------------------------------------------------------- */
 
 /* A register of the function, or a fixed slot (constant, special register) with REF_FIXED. */
-#define REF_NONE UINT32_MAX
+#define REF_NONE  UINT32_MAX
 #define REF_FIXED 0x80000000u
-#define REF_UPPER 0x40000000u  // the upper half of a 128-bit register
+#define REF_UPPER 0x40000000u // the upper half of a 128-bit register
 
 typedef struct {
-    uint8_t kind;              // 'c' constant, 's' special, 'p' a predicate of its own
+    uint8_t kind; // 'c' constant, 's' special, 'p' a predicate of its own
     uint8_t bytes;
     Special special;
     uint64_t value;
@@ -81,7 +109,7 @@ typedef struct {
 /* A kernel and all it may call. */
 typedef struct {
     PtxModule *module;
-    PtxFunction **functions;   // the kernel first
+    PtxFunction **functions; // the kernel first
     Code **codes;
     uint32_t count, capacity;
     SharedPlace *shared;
@@ -105,22 +133,25 @@ typedef struct {
     uint32_t inst_capacity, list_count, list_capacity;
     Usage *usages;
     uint32_t usage_capacity;
-    uint32_t *usage_data;      // reads and writes of all instructions
+    uint32_t *usage_data; // reads and writes of all instructions
     uint32_t usage_count, usage_data_capacity;
-    uint32_t *usage_first;     // {reads from, writes from} of each instruction
+    uint32_t *usage_first; // {reads from, writes from} of each instruction
     uint32_t *pending_reads, *pending_writes;
     uint32_t pending_read_count, pending_write_count, pending_read_capacity, pending_write_capacity;
-    uint8_t *register_bytes;   // per lane; 0: predicate
+    uint8_t *register_bytes; // per lane; 0: predicate
     uint32_t register_count, register_capacity;
     FixedSlot *fixed;
     uint32_t fixed_count, fixed_capacity;
-    uint32_t *fixed_index;     // hash table: 1 + index into `fixed`
+    uint32_t *fixed_index; // hash table: 1 + index into `fixed`
     uint32_t fixed_index_size;
     PtxLabel *labels;          // of the function, sorted
     uint32_t sink, carry;      // predicates of our own
     uint32_t *statement_start; // first instruction of each statement
     bool crosses;
-    struct { uint32_t reg, wide; bool is_signed; } widen[16];
+    struct {
+        uint32_t reg, wide;
+        bool is_signed;
+    } widen[16];
     uint32_t widen_count;
 } Decoder;
 

@@ -21,8 +21,7 @@ static bool decode_local_address(Decoder *d, uint64_t offset) {
 static bool decode_pack(Decoder *d, bool pack) {
     const PtxOperand *whole = decode_operand(d, pack ? 0 : 1);
     const PtxOperand *vector = decode_operand(d, pack ? 1 : 0);
-    if (!whole || !vector)
-        return false;
+    if (!whole || !vector) return false;
     uint8_t whole_bytes = d->row->type_bytes[0];
     uint32_t count = vector->count;
     if (!count || whole_bytes % count || whole_bytes / count > 8 || count > 8)
@@ -53,18 +52,15 @@ static bool decode_pack(Decoder *d, bool pack) {
 static bool decode_lanes(Decoder *d) {
     const Row *row = d->row;
     const PtxOperand *target = decode_operand(d, 0), *first = decode_operand(d, 1);
-    if (!target || !first)
-        return false;
+    if (!target || !first) return false;
     if (!strcmp(d->opcode.part[0], "mov")) {
         if (first->kind == OPERAND_VECTOR || target->kind == OPERAND_VECTOR)
             return decode_pack(d, first->kind == OPERAND_VECTOR);
         if (first->kind == OPERAND_VARIABLE) {
             uint64_t value;
             bool local;
-            if (!decode_symbol_value(d, first, &value, &local))
-                return false;
-            if (local)
-                return decode_local_address(d, value);
+            if (!decode_symbol_value(d, first, &value, &local)) return false;
+            if (local) return decode_local_address(d, value);
         }
     }
     if (d->statement->operand_count != row->count + 1u)
@@ -88,8 +84,10 @@ static bool decode_lanes(Decoder *d) {
 }
 
 static uint8_t boolean_operator(const Opcode *opcode) {
-    return opcode_has(opcode, "and") ? 1 : opcode_has(opcode, "or") ? 2
-           : opcode_has(opcode, "xor") ? 3 : 0;
+    return opcode_has(opcode, "and")   ? 1
+           : opcode_has(opcode, "or")  ? 2
+           : opcode_has(opcode, "xor") ? 3
+                                       : 0;
 }
 
 static bool decode_compare(Decoder *d) {
@@ -100,12 +98,10 @@ static bool decode_compare(Decoder *d) {
     bool is_float = row->floats >> 1 & 1, negated = false;
     inst.a = decode_source(d, decode_operand(d, 1), row->bytes[1], is_float);
     inst.b = decode_source(d, decode_operand(d, 2), row->bytes[2], is_float);
-    if (d->failed)
-        return false;
+    if (d->failed) return false;
     bool pair = target->kind == OPERAND_PAIR;
     inst.e = d->sink;
-    if (inst.aux)
-        inst.e = decode_predicate_source(d, decode_operand(d, 3), &negated);
+    if (inst.aux) inst.e = decode_predicate_source(d, decode_operand(d, 3), &negated);
     inst.c = pair ? decode_predicate_target(d, &target->items[1]) : d->sink;
     inst.d = decode_predicate_target(d, pair ? &target->items[0] : target);
     inst.flags = negated ? INST_NEGATE_E : 0;
@@ -177,8 +173,7 @@ static bool decode_predicate(Decoder *d) {
     for (uint32_t i = 0; i < sources; i++) {
         bool negated = false;
         *refs[i] = decode_predicate_source(d, decode_operand(d, i + 1), &negated);
-        if (negated)
-            inst.displacement |= INT64_C(1) << i;
+        if (negated) inst.displacement |= INT64_C(1) << i;
     }
     inst.d = decode_predicate_target(d, decode_operand(d, 0));
     inst.aux = d->row->arg;
@@ -192,10 +187,10 @@ static bool decode_select(Decoder *d) {
     uint8_t bytes = d->row->arg;
     bool negated = false;
     Inst inst = decode_inst(d);
-    inst.a = decode_source(d, decode_operand(d, 1), bytes, opcode_has(&d->opcode, "f32") ||
-                                                               opcode_has(&d->opcode, "f64"));
-    inst.b = decode_source(d, decode_operand(d, 2), bytes, opcode_has(&d->opcode, "f32") ||
-                                                               opcode_has(&d->opcode, "f64"));
+    inst.a = decode_source(d, decode_operand(d, 1), bytes,
+                           opcode_has(&d->opcode, "f32") || opcode_has(&d->opcode, "f64"));
+    inst.b = decode_source(d, decode_operand(d, 2), bytes,
+                           opcode_has(&d->opcode, "f32") || opcode_has(&d->opcode, "f64"));
     inst.e = decode_predicate_source(d, decode_operand(d, 3), &negated);
     inst.d = decode_target(d, decode_operand(d, 0), bytes, opcode_has(&d->opcode, "s32"));
     inst.flags = negated ? INST_NEGATE_E : 0;
@@ -207,12 +202,11 @@ static bool decode_select(Decoder *d) {
 }
 
 static bool decode_testp(Decoder *d) {
-    static const char *const tests[] = {"finite", "infinite", "number", "notanumber", "normal",
-                                        "subnormal"};
+    static const char *const tests[] = {"finite",     "infinite", "number",
+                                        "notanumber", "normal",   "subnormal"};
     Inst inst = decode_inst(d);
     for (uint8_t i = 0; i < 6; i++)
-        if (!strcmp(d->opcode.part[1], tests[i]))
-            inst.aux = i;
+        if (!strcmp(d->opcode.part[1], tests[i])) inst.aux = i;
     inst.a = decode_source(d, decode_operand(d, 1), d->row->arg, true);
     inst.d = decode_predicate_target(d, decode_operand(d, 0));
     inst.source_count = 1;
@@ -231,8 +225,7 @@ static bool decode_nothing(Decoder *d) {
 
 static bool space_of(const Opcode *opcode, uint8_t *space) {
     for (uint32_t i = 1; i < opcode->count; i++)
-        if (decode_space(opcode->part[i], space))
-            return true;
+        if (decode_space(opcode->part[i], space)) return true;
     return false;
 }
 
@@ -249,8 +242,13 @@ static bool decode_cvta(Decoder *d) {
     if (source->kind == OPERAND_VARIABLE && !decode_symbol_value(d, source, &value, &local))
         return false;
     if (local) {
-        Inst base = {.row = ROW_local_address, .shadow = SHADOW_CLEAR, .flags = INST_WIDE_DATA,
-                     .displacement = (int64_t)value, .a = REF_NONE, .b = REF_NONE, .c = REF_NONE,
+        Inst base = {.row = ROW_local_address,
+                     .shadow = SHADOW_CLEAR,
+                     .flags = INST_WIDE_DATA,
+                     .displacement = (int64_t)value,
+                     .a = REF_NONE,
+                     .b = REF_NONE,
+                     .c = REF_NONE,
                      .e = REF_NONE};
         inst.a = base.d = decode_target(d, &(PtxOperand){.kind = OPERAND_SINK}, 8, false);
         decode_emit(d, base);
@@ -280,21 +278,19 @@ static bool decode_isspacep(Decoder *d) {
     return true;
 }
 
-/* ---- warps and blocks -------------------------------------------------------------------------------- */
+/* ---- warps and blocks ------------------------------------------------------------------------ */
 
 static bool decode_shuffle(Decoder *d) {
     static const char *const modes[] = {"up", "down", "bfly", "idx"};
     Inst inst = decode_inst(d);
     const PtxOperand *target = decode_operand(d, 0);
     for (uint8_t i = 0; i < 4; i++)
-        if (!strcmp(d->opcode.part[2], modes[i]))
-            inst.aux = i;
+        if (!strcmp(d->opcode.part[2], modes[i])) inst.aux = i;
     inst.a = decode_source(d, decode_operand(d, 1), 4, false);
     inst.b = decode_source(d, decode_operand(d, 2), 4, false);
     inst.c = decode_source(d, decode_operand(d, 3), 4, false);
     uint32_t members = decode_source(d, decode_operand(d, 4), 4, false);
-    if (d->failed)
-        return false;
+    if (d->failed) return false;
     bool pair = target->kind == OPERAND_PAIR;
     inst.e = pair ? decode_predicate_target(d, &target->items[1]) : d->sink;
     inst.d = decode_target(d, pair ? &target->items[0] : target, 4, false);
@@ -308,8 +304,7 @@ static bool decode_vote(Decoder *d) {
     Inst inst = decode_inst(d);
     bool negated = false;
     for (uint8_t i = 0; i < 4; i++)
-        if (opcode_has(&d->opcode, modes[i]))
-            inst.aux = i;
+        if (opcode_has(&d->opcode, modes[i])) inst.aux = i;
     inst.e = decode_predicate_source(d, decode_operand(d, 1), &negated);
     uint32_t members = decode_source(d, decode_operand(d, 2), 4, false);
     inst.d = inst.aux == 3 ? decode_target(d, decode_operand(d, 0), 4, false)
@@ -328,8 +323,7 @@ static bool decode_match(Decoder *d) {
     inst.flags = wide ? INST_WIDE_DATA : 0;
     inst.a = decode_source(d, decode_operand(d, 1), wide ? 8 : 4, false);
     uint32_t members = decode_source(d, decode_operand(d, 2), 4, false);
-    if (d->failed)
-        return false;
+    if (d->failed) return false;
     bool pair = target->kind == OPERAND_PAIR;
     inst.e = pair ? decode_predicate_target(d, &target->items[1]) : d->sink;
     inst.d = decode_target(d, pair ? &target->items[0] : target, 4, false);
@@ -342,8 +336,7 @@ static bool decode_redux(Decoder *d) {
     static const char *const operators[] = {"add", "min", "max", "and", "or", "xor"};
     Inst inst = decode_inst(d);
     for (uint8_t i = 0; i < 6; i++)
-        if (!strcmp(d->opcode.part[2], operators[i]))
-            inst.aux = i;
+        if (!strcmp(d->opcode.part[2], operators[i])) inst.aux = i;
     inst.flags = opcode_has(&d->opcode, "s32") ? INST_SIGNED : 0;
     inst.a = decode_source(d, decode_operand(d, 1), 4, false);
     uint32_t members = decode_source(d, decode_operand(d, 2), 4, false);
@@ -357,8 +350,7 @@ static bool decode_elect(Decoder *d) {
     Inst inst = decode_inst(d);
     const PtxOperand *target = decode_operand(d, 0);
     uint32_t members = decode_source(d, decode_operand(d, 1), 4, false);
-    if (d->failed || target->kind != OPERAND_PAIR)
-        return decode_fail(d, "elect.sync takes d|p");
+    if (d->failed || target->kind != OPERAND_PAIR) return decode_fail(d, "elect.sync takes d|p");
     inst.e = decode_predicate_target(d, &target->items[1]);
     inst.d = decode_target(d, &target->items[0], 4, false);
     inst.list = decode_list(d, members);
@@ -392,8 +384,7 @@ static bool decode_barrier(Decoder *d) {
     if (inst.aux == 2) {
         bool popc = opcode_has(&d->opcode, "popc");
         inst.aux = popc ? 2 : opcode_has(&d->opcode, "and") ? 3 : 4;
-        if (last < 3)
-            return decode_fail(d, "'%.80s' has too few operands", d->statement->opcode);
+        if (last < 3) return decode_fail(d, "'%.80s' has too few operands", d->statement->opcode);
         inst.d = popc ? decode_target(d, decode_operand(d, 0), 4, false)
                       : decode_predicate_target(d, decode_operand(d, 0));
         inst.e = decode_predicate_source(d, decode_operand(d, --last), &negated);
@@ -414,7 +405,7 @@ static bool decode_barrier(Decoder *d) {
     return true;
 }
 
-/* ---- control ---------------------------------------------------------------------------------------------- */
+/* ---- control --------------------------------------------------------------------------------- */
 
 static bool decode_branch(Decoder *d) {
     Inst inst = decode_inst(d);
@@ -446,13 +437,10 @@ static bool decode_call(Decoder *d) {
     uint32_t at = 0;
     static const PtxOperand none = {.kind = OPERAND_LIST};
     const PtxOperand *returns = &none, *args = &none;
-    if (at < s->operand_count && s->operands[at].kind == OPERAND_LIST)
-        returns = &s->operands[at++];
+    if (at < s->operand_count && s->operands[at].kind == OPERAND_LIST) returns = &s->operands[at++];
     const PtxOperand *callee = decode_operand(d, at++);
-    if (!callee)
-        return false;
-    if (at < s->operand_count && s->operands[at].kind == OPERAND_LIST)
-        args = &s->operands[at++];
+    if (!callee) return false;
+    if (at < s->operand_count && s->operands[at].kind == OPERAND_LIST) args = &s->operands[at++];
     Inst inst = decode_inst(d);
     if (callee->kind != OPERAND_NAME)
         return decode_fail(d, "calls through a function pointer are not supported");

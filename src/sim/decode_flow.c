@@ -11,7 +11,7 @@
 #include <string.h>
 
 typedef struct {
-    uint32_t first, last;        // instructions
+    uint32_t first, last; // instructions
     uint32_t *next;
     uint32_t next_count;
 } Region;
@@ -19,14 +19,13 @@ typedef struct {
 typedef struct {
     Region *blocks;
     uint32_t block_count;
-    uint32_t *block_of;          // by instruction
+    uint32_t *block_of; // by instruction
     uint32_t *edges;
 } Graph;
 
 static void *must_calloc(size_t count, size_t bytes) {
     void *memory = calloc(count ? count : 1, bytes);
-    if (!memory)
-        abort();
+    if (!memory) abort();
     return memory;
 }
 
@@ -41,15 +40,12 @@ static void graph_build(Graph *g, const FlowEdge *edges, uint32_t count) {
     for (uint32_t i = 0; i < count; i++) {
         const FlowEdge *e = &edges[i];
         bool falls_through = e->next[0] == i + 1 && e->next[1] == NO_PC && !e->more_count;
-        if (falls_through)
-            continue;
+        if (falls_through) continue;
         leader[i + 1] = 1;
         for (int k = 0; k < 2; k++)
-            if (e->next[k] < count)
-                leader[e->next[k]] = 1;
+            if (e->next[k] < count) leader[e->next[k]] = 1;
         for (uint32_t k = 0; k < e->more_count; k++)
-            if (e->more[k] < count)
-                leader[e->more[k]] = 1;
+            if (e->more[k] < count) leader[e->more[k]] = 1;
         total += edge_count(e);
     }
     uint32_t blocks = 0;
@@ -60,8 +56,7 @@ static void graph_build(Graph *g, const FlowEdge *edges, uint32_t count) {
     g->edges = must_calloc(total + blocks, sizeof *g->edges);
     g->block_count = 0;
     for (uint32_t i = 0; i < count; i++) {
-        if (leader[i])
-            g->blocks[g->block_count++].first = i;
+        if (leader[i]) g->blocks[g->block_count++].first = i;
         g->block_of[i] = g->block_count - 1;
         g->blocks[g->block_count - 1].last = i;
     }
@@ -70,11 +65,9 @@ static void graph_build(Graph *g, const FlowEdge *edges, uint32_t count) {
         const FlowEdge *e = &edges[g->blocks[b].last];
         g->blocks[b].next = at;
         for (int k = 0; k < 2; k++)
-            if (e->next[k] < count)
-                *at++ = g->block_of[e->next[k]];
+            if (e->next[k] < count) *at++ = g->block_of[e->next[k]];
         for (uint32_t k = 0; k < e->more_count; k++)
-            if (e->more[k] < count)
-                *at++ = g->block_of[e->more[k]];
+            if (e->more[k] < count) *at++ = g->block_of[e->more[k]];
         g->blocks[b].next_count = (uint32_t)(at - g->blocks[b].next);
     }
     free(leader);
@@ -86,15 +79,15 @@ static void graph_free(Graph *g) {
     free(g->edges);
 }
 
-/* ---- post-dominators ---------------------------------------------------------------------------- */
+/* ---- post-dominators ------------------------------------------------------------------------- */
 
 /* Blocks in an order in which a block comes before those it can be reached from, as far as loops
  * allow: depth-first over the reversed edges from the exits. */
 typedef struct {
-    uint32_t *first, *from;      // predecessors of each block
-    uint32_t *number;            // position in postorder of the reversed graph; exit is highest
+    uint32_t *first, *from; // predecessors of each block
+    uint32_t *number;       // position in postorder of the reversed graph; exit is highest
     uint32_t *order;
-    uint32_t count;              // reached
+    uint32_t count; // reached
 } Reverse;
 
 static void reverse_build(Reverse *r, const Graph *g) {
@@ -116,8 +109,7 @@ static void reverse_build(Reverse *r, const Graph *g) {
     uint32_t *stack = must_calloc(n + 1, sizeof *stack), *child = must_calloc(n + 1, sizeof *child);
     bool *seen = must_calloc(n, sizeof *seen);
     for (uint32_t exit = 0; exit < n; exit++) {
-        if (g->blocks[exit].next_count || seen[exit])
-            continue;
+        if (g->blocks[exit].next_count || seen[exit]) continue;
         uint32_t depth = 1;
         stack[0] = exit;
         child[0] = r->first[exit];
@@ -147,8 +139,7 @@ static void reverse_build(Reverse *r, const Graph *g) {
 void flow_reconvergence(const FlowEdge *edges, uint32_t count, uint32_t *reconverge) {
     for (uint32_t i = 0; i < count; i++)
         reconverge[i] = NO_PC;
-    if (!count)
-        return;
+    if (!count) return;
     Graph g;
     Reverse r = {0};
     graph_build(&g, edges, count);
@@ -165,8 +156,7 @@ void flow_reconvergence(const FlowEdge *edges, uint32_t count, uint32_t *reconve
             uint32_t ways = block->next_count ? block->next_count : 1;
             for (uint32_t k = 0; k < ways; k++) {
                 uint32_t s = block->next_count ? block->next[k] : exit;
-                if (dominator[s] == UINT32_MAX)
-                    continue;
+                if (dominator[s] == UINT32_MAX) continue;
                 if (found == UINT32_MAX) {
                     found = s;
                     continue;
@@ -195,7 +185,7 @@ void flow_reconvergence(const FlowEdge *edges, uint32_t count, uint32_t *reconve
     graph_free(&g);
 }
 
-/* ---- live ranges ---------------------------------------------------------------------------------- */
+/* ---- live ranges ----------------------------------------------------------------------------- */
 
 typedef struct {
     uint32_t begin, end;
@@ -204,10 +194,8 @@ typedef struct {
 #define MAX_LIVENESS_WORDS ((size_t)64 << 20)
 
 static void extend(Interval *interval, uint32_t at) {
-    if (at < interval->begin)
-        interval->begin = at;
-    if (at > interval->end)
-        interval->end = at;
+    if (at < interval->begin) interval->begin = at;
+    if (at > interval->end) interval->end = at;
 }
 
 /* Positions: an instruction reads at 4i, writes at 4i + 2 (at 4i + 1 reading still goes on where
@@ -254,11 +242,11 @@ static void live_intervals(const Graph *g, const Usage *usages, uint32_t registe
                 extend(&intervals[u->writes[k]], 4 * i + 2);
         }
         for (size_t w = 0; w < words; w++)
-            for (uint64_t bits = in[b * words + w]; bits; bits &= bits - 1)
+            for (uint64_t bits = in [b * words + w]; bits; bits &= bits - 1)
                 extend(&intervals[w * 64 + (size_t)__builtin_ctzll(bits)], 4 * g->blocks[b].first);
         for (uint32_t k = 0; k < g->blocks[b].next_count; k++)
             for (size_t w = 0; w < words; w++)
-                for (uint64_t bits = in[g->blocks[b].next[k] * words + w]; bits; bits &= bits - 1)
+                for (uint64_t bits = in [g->blocks[b].next[k] * words + w]; bits; bits &= bits - 1)
                     extend(&intervals[w * 64 + (size_t)__builtin_ctzll(bits)],
                            4 * g->blocks[b].last + 3);
     }
@@ -278,10 +266,8 @@ typedef struct {
 
 static int compare_events(const void *a, const void *b) {
     const Event *x = a, *y = b;
-    if (x->at != y->at)
-        return x->at < y->at ? -1 : 1;
-    return x->is_end == y->is_end ? (x->reg < y->reg ? -1 : x->reg > y->reg)
-                                  : (x->is_end ? -1 : 1);
+    if (x->at != y->at) return x->at < y->at ? -1 : 1;
+    return x->is_end == y->is_end ? (x->reg < y->reg ? -1 : x->reg > y->reg) : (x->is_end ? -1 : 1);
 }
 
 static uint32_t linear_scan(const Interval *intervals, const uint8_t *register_bytes,
@@ -293,8 +279,7 @@ static uint32_t linear_scan(const Interval *intervals, const uint8_t *register_b
         spare[c] = must_calloc(register_count, sizeof **spare);
     for (uint32_t reg = 0; reg < register_count; reg++) {
         slots[reg] = frame;
-        if (intervals[reg].begin > intervals[reg].end)
-            continue; // nobody touches it
+        if (intervals[reg].begin > intervals[reg].end) continue; // nobody touches it
         events[event_count++] = (Event){intervals[reg].begin, reg, false};
         events[event_count++] = (Event){intervals[reg].end + 1, reg, true};
     }
@@ -303,8 +288,7 @@ static uint32_t linear_scan(const Interval *intervals, const uint8_t *register_b
     for (int pass = 0; pass < 2; pass++) {
         for (uint32_t e = 0; e < event_count; e++) {
             uint32_t reg = events[e].reg, c = size_class(register_bytes[reg]);
-            if ((c == 0) != (pass == 0))
-                continue;
+            if ((c == 0) != (pass == 0)) continue;
             if (events[e].is_end) {
                 spare[c][spare_count[c]++] = slots[reg];
             } else if (spare_count[c]) {
@@ -341,8 +325,7 @@ uint32_t flow_assign_slots(const FlowEdge *edges, const Usage *usages, uint32_t 
         }
         graph_free(&g);
     }
-    uint32_t frame =
-        linear_scan(intervals, register_bytes, register_count, first_slot, slots);
+    uint32_t frame = linear_scan(intervals, register_bytes, register_count, first_slot, slots);
     free(intervals);
     return frame;
 }

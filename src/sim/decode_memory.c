@@ -14,21 +14,50 @@ typedef struct {
 } MemoryOp;
 
 static const char *const ignored[] = {
-    "weak", "volatile", "relaxed", "acquire", "release", "acq_rel", "mmio", "cta", "cluster",
-    "gpu", "sys", "ca", "cg", "cs", "lu", "cv", "nc", "wb", "wt", "unified", "noftz",
-    "L1::evict_normal", "L1::evict_unchanged", "L1::evict_first", "L1::evict_last",
-    "L1::no_allocate", "L2::cache_hint", "L2::64B", "L2::128B", "L2::256B", "L2::evict_first",
-    "L2::evict_last", "L2::evict_normal",
+    "weak",
+    "volatile",
+    "relaxed",
+    "acquire",
+    "release",
+    "acq_rel",
+    "mmio",
+    "cta",
+    "cluster",
+    "gpu",
+    "sys",
+    "ca",
+    "cg",
+    "cs",
+    "lu",
+    "cv",
+    "nc",
+    "wb",
+    "wt",
+    "unified",
+    "noftz",
+    "L1::evict_normal",
+    "L1::evict_unchanged",
+    "L1::evict_first",
+    "L1::evict_last",
+    "L1::no_allocate",
+    "L2::cache_hint",
+    "L2::64B",
+    "L2::128B",
+    "L2::256B",
+    "L2::evict_first",
+    "L2::evict_last",
+    "L2::evict_normal",
 };
 
 static const struct {
     const char *name;
     PtxSpace space;
 } spaces[] = {
-    {"global", SPACE_GLOBAL}, {"shared", SPACE_SHARED}, {"shared::cta", SPACE_SHARED},
-    {"shared::cluster", SPACE_SHARED},
-    {"local", SPACE_LOCAL}, {"const", SPACE_CONST}, {"param", SPACE_PARAM},
-    {"param::entry", SPACE_PARAM}, {"param::func", SPACE_PARAM},
+    {"global", SPACE_GLOBAL},      {"shared", SPACE_SHARED},
+    {"shared::cta", SPACE_SHARED}, {"shared::cluster", SPACE_SHARED},
+    {"local", SPACE_LOCAL},        {"const", SPACE_CONST},
+    {"param", SPACE_PARAM},        {"param::entry", SPACE_PARAM},
+    {"param::func", SPACE_PARAM},
 };
 
 bool decode_space(const char *part, uint8_t *space) {
@@ -41,8 +70,7 @@ bool decode_space(const char *part, uint8_t *space) {
 }
 
 static bool parse_part(MemoryOp *op, const char *part) {
-    if (decode_space(part, &op->space))
-        return true;
+    if (decode_space(part, &op->space)) return true;
     for (size_t i = 0; i < sizeof ignored / sizeof ignored[0]; i++)
         if (!strcmp(part, ignored[i])) {
             op->strong |= i >= 1 && i <= 6;
@@ -61,8 +89,7 @@ static bool parse_part(MemoryOp *op, const char *part) {
 
 static bool vector_operand(Decoder *d, const PtxOperand *o, const MemoryOp *op,
                            const PtxOperand **items) {
-    if (!o)
-        return false;
+    if (!o) return false;
     bool is_vector = o->kind == OPERAND_VECTOR;
     *items = is_vector ? o->items : o;
     if ((is_vector ? o->count : 1) != op->vector)
@@ -81,20 +108,17 @@ bool decode_memory(Decoder *d) {
     const PtxOperand *data = decode_operand(d, is_load ? 0 : 1);
     const PtxOperand *address = decode_operand(d, is_load ? 1 : 0);
     const PtxOperand *items = NULL;
-    if (!vector_operand(d, data, &op, &items))
-        return false;
+    if (!vector_operand(d, data, &op, &items)) return false;
     Inst inst = decode_inst(d);
     inst.space = op.space;
     inst.bytes = op.type.bytes;
     inst.count = (uint8_t)op.vector;
     bool wide = op.type.bytes == 8, is_float = op.type.letter == 'f';
-    inst.flags = (uint16_t)((wide ? INST_WIDE_DATA : 0) |
-                            (op.type.letter == 's' ? INST_SIGNED : 0));
-    if (!decode_address(d, address, &inst))
-        return false;
+    inst.flags =
+        (uint16_t)((wide ? INST_WIDE_DATA : 0) | (op.type.letter == 's' ? INST_SIGNED : 0));
+    if (!decode_address(d, address, &inst)) return false;
     bool entry_param = inst.space == SPACE_PARAM;
-    if (entry_param && !is_load)
-        return decode_fail(d, "a kernel's parameters cannot be written");
+    if (entry_param && !is_load) return decode_fail(d, "a kernel's parameters cannot be written");
     if (entry_param && inst.flags & INST_FIXED_ADDRESS) {
         if (inst.displacement < 0 ||
             (uint64_t)inst.displacement + inst.bytes * inst.count > d->code->params.bytes)
@@ -106,8 +130,7 @@ bool decode_memory(Decoder *d) {
     for (uint32_t i = 0; i < op.vector; i++)
         refs[i] = is_load ? decode_target(d, &items[i], wide ? 8 : 4, op.type.letter == 's')
                           : decode_source(d, &items[i], wide ? 8 : 4, is_float);
-    if (d->failed)
-        return false;
+    if (d->failed) return false;
     inst.list = decode_list(d, refs[0]);
     for (uint32_t i = 1; i < op.vector; i++)
         decode_list(d, refs[i]);
@@ -122,8 +145,8 @@ bool decode_memory(Decoder *d) {
 
 /* atom{.sem}{.scope}{.space}.op{.level}{.vec}.type d, [a], b{, c}; red is the same without d. */
 bool decode_atomic(Decoder *d) {
-    static const char *const operators[] = {"add", "min", "max", "inc", "dec",
-                                            "and", "or", "xor", "exch", "cas"};
+    static const char *const operators[] = {"add", "min", "max", "inc",  "dec",
+                                            "and", "or",  "xor", "exch", "cas"};
     bool is_red = d->row->family == FAMILY_RED;
     MemoryOp op = {.space = SPACE_GENERIC, .vector = 1};
     Inst inst = decode_inst(d);
@@ -136,8 +159,7 @@ bool decode_atomic(Decoder *d) {
                 inst.aux = k;
                 known = has_operator = true;
             }
-        if (!known)
-            return decode_fail(d, "unknown instruction '%.100s'", d->statement->opcode);
+        if (!known) return decode_fail(d, "unknown instruction '%.100s'", d->statement->opcode);
         type = d->opcode.part[i];
     }
     if (!has_operator || !op.has_type || op.vector != 1 || op.type.bytes < 2 || op.type.bytes > 8)
@@ -150,28 +172,22 @@ bool decode_atomic(Decoder *d) {
     inst.count = 1;
     bool wide = op.type.bytes == 8;
     uint8_t lanes = wide ? 8 : 4;
-    inst.flags = (uint16_t)((wide ? INST_WIDE_DATA : 0) |
-                            (is_float ? INST_IS_FLOAT : 0) |
+    inst.flags = (uint16_t)((wide ? INST_WIDE_DATA : 0) | (is_float ? INST_IS_FLOAT : 0) |
                             (op.type.letter == 's' ? INST_SIGNED : 0));
-    if (!strcmp(type, "bf16") || !strcmp(type, "bf16x2"))
-        inst.source_count = 1; // marks bfloat16
+    if (!strcmp(type, "bf16") || !strcmp(type, "bf16x2")) inst.source_count = 1; // marks bfloat16
     if (!strcmp(type, "bf16x2") || !strcmp(type, "f16x2"))
         inst.flags |= INST_HAS_COUNT; // marks pairs
     uint32_t at = is_red ? 0 : 1;
-    if (!decode_address(d, decode_operand(d, at++), &inst))
-        return false;
+    if (!decode_address(d, decode_operand(d, at++), &inst)) return false;
     inst.b = decode_source(d, decode_operand(d, at++), lanes, is_float);
     inst.c = inst.aux == 9 ? decode_source(d, decode_operand(d, at++), lanes, is_float) : inst.b;
     bool ignored_result = is_red || d->statement->operands[0].kind == OPERAND_SINK;
     inst.d = REF_NONE;
-    if (!is_red)
-        inst.d = decode_target(d, decode_operand(d, 0), lanes, op.type.letter == 's');
-    if (d->failed)
-        return false;
+    if (!is_red) inst.d = decode_target(d, decode_operand(d, 0), lanes, op.type.letter == 's');
+    if (d->failed) return false;
     inst.list = decode_list(d, inst.d);
     inst.flags |= ignored_result ? INST_NO_RESULT : INST_STRONG;
-    if (inst.space != SPACE_SHARED && (is_float || !ignored_result))
-        d->program->ordered = true;
+    if (inst.space != SPACE_SHARED && (is_float || !ignored_result)) d->program->ordered = true;
     decode_emit(d, inst);
     return true;
 }

@@ -1,4 +1,5 @@
-/* decode_program.c - a kernel and all it may call: where variables lie, and how much stack there is.
+/* decode_program.c - a kernel and all it may call: where variables lie, and how much stack there
+ * is.
  *
  * What a kernel calls is decoded with it, so that the layout of shared memory is the kernel's own.
  */
@@ -10,27 +11,23 @@
 
 #define MAX_FUNCTIONS 4096
 
-/* ---- variables -------------------------------------------------------------------------------------- */
+/* ---- variables ------------------------------------------------------------------------------- */
 
 static pthread_mutex_t place_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static uint64_t place_variable(PtxModule *module, PtxVariable *v, uint32_t depth) {
-    if (v->placed)
-        return v->address;
+    if (v->placed) return v->address;
     uint64_t bytes = v->bytes ? v->bytes : 1;
     char *memory = memory_allocate(bytes, v->name);
-    if (!memory)
-        return 0;
+    if (!memory) return 0;
     memset(memory, 0, bytes);
-    if (v->data)
-        memcpy(memory, v->data, v->data_bytes);
+    if (v->data) memcpy(memory, v->data, v->data_bytes);
     memory_mark((uint64_t)(uintptr_t)memory, bytes, true);
     v->address = (uint64_t)(uintptr_t)memory;
     v->placed = true;
     for (PtxFixup *fixup = v->fixups; fixup && depth < 64; fixup = fixup->next) {
         PtxVariable *other = ptx_find_variable(module, fixup->symbol);
-        if (!other || (other->space != SPACE_GLOBAL && other->space != SPACE_CONST))
-            continue;
+        if (!other || (other->space != SPACE_GLOBAL && other->space != SPACE_CONST)) continue;
         uint64_t address = place_variable(module, other, depth + 1) + (uint64_t)fixup->addend;
         memcpy(memory + fixup->offset, &address, fixup->bytes <= 8 ? fixup->bytes : 8);
     }
@@ -73,8 +70,7 @@ static bool layout_locals(Decoder *d) {
         return decode_fail(d, "'%.120s' has more than 256 parameters", f->name);
     c->param_offsets = calloc(f->param_count + 1, sizeof(uint32_t));
     c->return_offsets = calloc(f->return_count + 1, sizeof(uint32_t));
-    if (!c->param_offsets || !c->return_offsets)
-        abort();
+    if (!c->param_offsets || !c->return_offsets) abort();
     uint64_t total = 0;
     for (PtxVariable *v = f->variables; v; v = v->next)
         total += v->space == SPACE_SHARED ? 0 : v->bytes + v->align;
@@ -101,14 +97,13 @@ static bool layout_locals(Decoder *d) {
         bool placed = v->space == SPACE_SHARED || decode_param_index(f, v) != UINT32_MAX;
         for (uint32_t i = 0; i < f->return_count; i++)
             placed |= f->returns[i] == v;
-        if (!placed)
-            place_local(&at, v);
+        if (!placed) place_local(&at, v);
     }
     c->local_bytes = (at + 15) & ~15u;
     return true;
 }
 
-/* ---- programs ------------------------------------------------------------------------------------------- */
+/* ---- programs -------------------------------------------------------------------------------- */
 
 static void add_function(Program *p, PtxFunction *f) {
     uint32_t index;
@@ -118,8 +113,7 @@ static void add_function(Program *p, PtxFunction *f) {
         p->codes = ptx_grow(p->codes, p->count, &p->capacity, sizeof *p->codes);
         p->functions[p->count] = f;
         p->codes[p->count] = calloc(1, sizeof(Code));
-        if (!p->codes[p->count])
-            abort();
+        if (!p->codes[p->count]) abort();
         p->codes[p->count]->function = f;
         p->codes[p->count]->module = p->module;
         p->count++;
@@ -128,8 +122,7 @@ static void add_function(Program *p, PtxFunction *f) {
 
 static void add_shared(Program *p, PtxVariable *v) {
     for (uint32_t i = 0; i < p->shared_count; i++)
-        if (p->shared[i].variable == v)
-            return;
+        if (p->shared[i].variable == v) return;
     p->shared = ptx_grow(p->shared, p->shared_count, &p->shared_capacity, sizeof *p->shared);
     p->shared[p->shared_count++] = (SharedPlace){v, 0};
 }
@@ -137,8 +130,7 @@ static void add_shared(Program *p, PtxVariable *v) {
 static void collect_operand(Program *p, const PtxOperand *o) {
     if (o->kind == OPERAND_NAME) {
         PtxVariable *v = ptx_find_variable(p->module, o->name);
-        if (v && v->space == SPACE_SHARED)
-            add_shared(p, v);
+        if (v && v->space == SPACE_SHARED) add_shared(p, v);
         add_function(p, ptx_find_function(p->module, o->name));
     }
     if (o->kind == OPERAND_VARIABLE && o->variable->space == SPACE_SHARED)
@@ -152,8 +144,7 @@ static void place_shared(Program *p) {
     for (int dynamic = 0; dynamic < 2; dynamic++)
         for (uint32_t i = 0; i < p->shared_count; i++) {
             PtxVariable *v = p->shared[i].variable;
-            if ((v->bytes == 0) != dynamic)
-                continue;
+            if ((v->bytes == 0) != dynamic) continue;
             uint64_t align = dynamic ? (v->align > 16 ? v->align : 16) : (v->align ? v->align : 1);
             uint64_t place = (at + align - 1) / align * align;
             p->shared[i].offset = place;
@@ -179,10 +170,8 @@ enum { UNVISITED, VISITING, VISITED };
 
 static uint32_t stack_need(const Program *p, uint32_t index, uint8_t *visits) {
     Code *c = p->codes[index];
-    if (visits[index] == VISITING)
-        return STACK_FOR_RECURSION;
-    if (visits[index] == VISITED)
-        return c->stack_bytes;
+    if (visits[index] == VISITING) return STACK_FOR_RECURSION;
+    if (visits[index] == VISITED) return c->stack_bytes;
     visits[index] = VISITING;
     uint32_t deepest = 0;
     for (uint32_t i = 0; i < c->count; i++)
@@ -209,8 +198,7 @@ static void code_release(Code *c) {
 }
 
 void code_free(Code *code) {
-    if (!code)
-        return;
+    if (!code) return;
     Code **callees = code->callees;
     for (uint32_t i = code->callee_count; i-- > 0;)
         code_release(callees[i]);
@@ -222,11 +210,13 @@ Code *decode_function(PtxModule *module, PtxFunction *function, char message[512
     add_function(&p, function);
     program_collect(&p);
     bool ok = p.count <= MAX_FUNCTIONS;
-    if (!ok)
-        snprintf(message, 512, "'%.200s' calls too many functions", function->name);
+    if (!ok) snprintf(message, 512, "'%.200s' calls too many functions", function->name);
     for (uint32_t i = 0; ok && i < p.count; i++) {
-        Decoder d = {.program = &p, .module = module, .function = p.functions[i],
-                     .code = p.codes[i], .message = message};
+        Decoder d = {.program = &p,
+                     .module = module,
+                     .function = p.functions[i],
+                     .code = p.codes[i],
+                     .message = message};
         ok = layout_locals(&d) && (!p.functions[i]->has_body || decode_body(&d));
         decoder_free(&d);
     }
@@ -235,23 +225,20 @@ Code *decode_function(PtxModule *module, PtxFunction *function, char message[512
         ok = false;
     }
     uint8_t *visits = calloc(p.count, 1);
-    if (!visits)
-        abort();
+    if (!visits) abort();
     for (uint32_t i = 0; i < p.count; i++) {
         Code *c = p.codes[i];
         c->callees = p.codes;
         c->callee_count = p.count;
         c->static_shared = (uint32_t)p.static_shared;
         c->ordered = p.ordered;
-        if (ok)
-            stack_need(&p, i, visits);
+        if (ok) stack_need(&p, i, visits);
     }
     free(visits);
     Code *code = p.codes[0];
     free(p.functions);
     free(p.shared);
-    if (ok)
-        return code;
+    if (ok) return code;
     code_free(code);
     return NULL;
 }

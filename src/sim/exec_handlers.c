@@ -13,8 +13,7 @@ extern const RunFn sim_handlers_avx2[], sim_handlers_avx512[];
 
 static bool allowed(const char *isa) {
     const char *asked = getenv("CUTEGEN_SIM_ISA");
-    if (!asked || !*asked || !strcmp(asked, "avx512"))
-        return true;
+    if (!asked || !*asked || !strcmp(asked, "avx512")) return true;
     return !strcmp(asked, "avx2") && !strcmp(isa, "avx2");
 }
 

@@ -17,15 +17,15 @@
 #define SIM_ISA base
 #endif
 #define JOIN_NAMES_(a, b) a##b
-#define JOIN_NAMES(a, b) JOIN_NAMES_(a, b)
-#define RUN(id) JOIN_NAMES(run_##id##_, SIM_ISA)
-#define HANDLER(id) \
-    void RUN(id)(Warp *w, const Inst *inst, uint8_t *regs, uint32_t mask); \
-    void RUN(id)(Warp *w __attribute__((unused)), const Inst *inst, uint8_t *regs, \
+#define JOIN_NAMES(a, b)  JOIN_NAMES_(a, b)
+#define RUN(id)           JOIN_NAMES(run_##id##_, SIM_ISA)
+#define HANDLER(id)                                                                                \
+    void RUN(id)(Warp * w, const Inst *inst, uint8_t *regs, uint32_t mask);                        \
+    void RUN(id)(Warp * w __attribute__((unused)), const Inst *inst, uint8_t *regs,                \
                  uint32_t mask __attribute__((unused)))
 
 #define EACH_LANE _Pragma("GCC ivdep") for (int lane = 0; lane < LANES; lane++)
-#define ALIGNED __attribute__((aligned(64)))
+#define ALIGNED   __attribute__((aligned(64)))
 
 /* How a type lies in a slot. */
 typedef u32 slot_u8, slot_s8, slot_u16, slot_s16, slot_u32, slot_h16, slot_b16f;
@@ -35,9 +35,8 @@ typedef s64 slot_s64;
 typedef f32 slot_f32;
 typedef f64 slot_f64;
 
-#define SOURCE(T, name, slot)                                                                      \
-    const slot_##T *name = __builtin_assume_aligned(regs + (slot), 64)
-#define TARGET(T, slot) slot_##T *target = __builtin_assume_aligned(regs + (slot), 64)
+#define SOURCE(T, name, slot) const slot_##T *name = __builtin_assume_aligned(regs + (slot), 64)
+#define TARGET(T, slot)       slot_##T *target = __builtin_assume_aligned(regs + (slot), 64)
 
 PURE void keep32(u32 *restrict d, const u32 *restrict t, u32 mask) {
 #if defined(__AVX512F__)
@@ -83,8 +82,7 @@ PURE u32 gather_bits(const u8 *flags) {
     TARGET(D, inst->d);                                                                            \
     slot_##D *out = mask == FULL_MASK ? target : scratch
 #define LANES_END                                                                                  \
-    if (mask != FULL_MASK)                                                                         \
-    KEEP(target, scratch, mask)
+    if (mask != FULL_MASK) KEEP(target, scratch, mask)
 
 #define LANE1(id, pattern, D, A, expr)                                                             \
     HANDLER(id) {                                                                                  \
@@ -151,10 +149,9 @@ PURE void set_predicates(const Inst *inst, uint8_t *regs, u32 result, u32 mask) 
     }
 
 /* "True" is all ones for an integer result, 1.0 for a float. */
-#define TRUE_u32 UINT32_MAX
-#define TRUE_f32 0x3f800000u
-#define SETREG(id, pattern, D, A, expr)                                                            \
-    LANE2(id, pattern, u32, A, A, (expr) ? TRUE_##D : 0u)
+#define TRUE_u32                        UINT32_MAX
+#define TRUE_f32                        0x3f800000u
+#define SETREG(id, pattern, D, A, expr) LANE2(id, pattern, u32, A, A, (expr) ? TRUE_##D : 0u)
 
 #if defined(__SSE2__)
 #define ROUNDING_rm 0x2000
@@ -203,8 +200,9 @@ PURE void set_predicates(const Inst *inst, uint8_t *regs, u32 result, u32 mask) 
             const B b = (B)pb[lane], expr)
 #define ROUND3(id, pattern, D, A, B, C, mode, expr)                                                \
     HANDLER(id)                                                                                    \
-    ROUNDED(D, mode, SOURCE(A, pa, inst->a); SOURCE(B, pb, inst->b); SOURCE(C, pc, inst->c),       \
-            const A a = (A)pa[lane]; const B b = (B)pb[lane]; const C c = (C)pc[lane], expr)
+    ROUNDED(D, mode, SOURCE(A, pa, inst->a); SOURCE(B, pb, inst->b);                               \
+            SOURCE(C, pc, inst->c), const A a = (A)pa[lane]; const B b = (B)pb[lane];              \
+            const C c = (C)pc[lane], expr)
 
 /* The carry is the predicate e. */
 typedef u64 wide_u32;
@@ -228,8 +226,7 @@ typedef u128 wide_u64;
         }                                                                                          \
         TARGET(T, inst->d);                                                                        \
         KEEP(target, scratch, mask);                                                               \
-        if (makes)                                                                                 \
-            *carries = (carry_in & ~mask) | (gather_bits(flags) & mask);                           \
+        if (makes) *carries = (carry_in & ~mask) | (gather_bits(flags) & mask);                    \
     }
 #define CARRY2(id, pattern, T, uses, makes, expr) CARRY(id, T, uses, makes, false, expr)
 #define CARRY3(id, pattern, T, uses, makes, expr) CARRY(id, T, uses, makes, true, expr)

@@ -14,44 +14,67 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define WARP_QUANTUM 8192
-#define PATIENCE 64            // slices before a block gets company
-#define MAX_RESIDENT 32        // blocks of one worker, unless cooperative
-#define MAX_COOPERATIVE 4096
-#define MAX_WORKERS 256
+#define WARP_QUANTUM         8192
+#define PATIENCE             64 // slices before a block gets company
+#define MAX_RESIDENT         32 // blocks of one worker, unless cooperative
+#define MAX_COOPERATIVE      4096
+#define MAX_WORKERS          256
 #define BLOCKS_AFTER_FAILURE 64
-#define SHARED_POISON 0xff
+#define SHARED_POISON        0xff
 
-/* ---- frames ---------------------------------------------------------------------------------------------- */
+/* ---- frames ---------------------------------------------------------------------------------- */
 
 static uint32_t special_value(const Warp *w, Special special, int lane) {
     const Run *run = w->worker->run;
     const Launch *l = run->launch;
     uint32_t thread = w->index * LANES + (uint32_t)lane;
     switch (special) {
-    case SPECIAL_TID_X: return thread % l->block[0];
-    case SPECIAL_TID_Y: return thread / l->block[0] % l->block[1];
-    case SPECIAL_TID_Z: return thread / l->block[0] / l->block[1];
-    case SPECIAL_NTID_X: case SPECIAL_NTID_Y: case SPECIAL_NTID_Z:
+    case SPECIAL_TID_X:
+        return thread % l->block[0];
+    case SPECIAL_TID_Y:
+        return thread / l->block[0] % l->block[1];
+    case SPECIAL_TID_Z:
+        return thread / l->block[0] / l->block[1];
+    case SPECIAL_NTID_X:
+    case SPECIAL_NTID_Y:
+    case SPECIAL_NTID_Z:
         return l->block[special - SPECIAL_NTID_X];
-    case SPECIAL_CTAID_X: case SPECIAL_CTAID_Y: case SPECIAL_CTAID_Z:
+    case SPECIAL_CTAID_X:
+    case SPECIAL_CTAID_Y:
+    case SPECIAL_CTAID_Z:
         return w->block->ctaid[special - SPECIAL_CTAID_X];
-    case SPECIAL_NCTAID_X: case SPECIAL_NCTAID_Y: case SPECIAL_NCTAID_Z:
+    case SPECIAL_NCTAID_X:
+    case SPECIAL_NCTAID_Y:
+    case SPECIAL_NCTAID_Z:
         return l->grid[special - SPECIAL_NCTAID_X];
-    case SPECIAL_LANEID: return (uint32_t)lane;
-    case SPECIAL_WARPID: return w->index;
-    case SPECIAL_NWARPID: return run->warps_per_block;
-    case SPECIAL_SMID: return w->block->index % 132;
-    case SPECIAL_NSMID: return 132;
-    case SPECIAL_LANEMASK_EQ: return 1u << lane;
-    case SPECIAL_LANEMASK_LE: return (uint32_t)((UINT64_C(2) << lane) - 1);
-    case SPECIAL_LANEMASK_LT: return (1u << lane) - 1;
-    case SPECIAL_LANEMASK_GE: return ~((1u << lane) - 1);
-    case SPECIAL_LANEMASK_GT: return (uint32_t)~((UINT64_C(2) << lane) - 1);
-    case SPECIAL_DYNAMIC_SMEM: return l->dynamic_shared;
-    case SPECIAL_TOTAL_SMEM: return run->shared_bytes;
-    case SPECIAL_ONE: return 1;
-    default: return 0;
+    case SPECIAL_LANEID:
+        return (uint32_t)lane;
+    case SPECIAL_WARPID:
+        return w->index;
+    case SPECIAL_NWARPID:
+        return run->warps_per_block;
+    case SPECIAL_SMID:
+        return w->block->index % 132;
+    case SPECIAL_NSMID:
+        return 132;
+    case SPECIAL_LANEMASK_EQ:
+        return 1u << lane;
+    case SPECIAL_LANEMASK_LE:
+        return (uint32_t)((UINT64_C(2) << lane) - 1);
+    case SPECIAL_LANEMASK_LT:
+        return (1u << lane) - 1;
+    case SPECIAL_LANEMASK_GE:
+        return ~((1u << lane) - 1);
+    case SPECIAL_LANEMASK_GT:
+        return (uint32_t) ~((UINT64_C(2) << lane) - 1);
+    case SPECIAL_DYNAMIC_SMEM:
+        return l->dynamic_shared;
+    case SPECIAL_TOTAL_SMEM:
+        return run->shared_bytes;
+    case SPECIAL_ONE:
+        return 1;
+    default:
+        return 0;
     }
 }
 
@@ -62,21 +85,18 @@ static bool depends_on_block(Special special) {
 void exec_fill_frame(Warp *w, const Code *code, uint8_t *regs, bool first) {
     for (uint32_t i = 0; first && i < code->constant_count; i++) {
         const Constant *c = &code->constants[i];
-        if (!c->bytes)
-            *predicate(regs, c->slot) = (uint32_t)c->value;
+        if (!c->bytes) *predicate(regs, c->slot) = (uint32_t)c->value;
         for (int lane = 0; lane < LANES && c->bytes; lane++)
             memcpy(regs + c->slot + lane * c->bytes, &c->value, c->bytes);
     }
     for (uint32_t i = 0; i < code->special_count; i++) {
         const SpecialSlot *s = &code->specials[i];
-        if (!first && !depends_on_block(s->special))
-            continue;
+        if (!first && !depends_on_block(s->special)) continue;
         bool varies = s->special <= SPECIAL_TID_Z || s->special == SPECIAL_LANEID ||
                       (s->special >= SPECIAL_LANEMASK_EQ && s->special <= SPECIAL_LANEMASK_GT);
         uint64_t value = special_value(w, s->special, 0);
         for (int lane = 0; lane < LANES; lane++) {
-            if (varies)
-                value = special_value(w, s->special, lane);
+            if (varies) value = special_value(w, s->special, lane);
             memcpy(regs + s->slot + lane * s->bytes, &value, s->bytes);
         }
     }
@@ -109,8 +129,7 @@ Activation *exec_activation_new(Warp *w, const Code *code) {
     } else {
         found = calloc(1, sizeof *found);
         void *regs = aligned_alloc(256, (frame_size(worker->run, code) + 255) & ~(size_t)255);
-        if (!found || !regs)
-            abort();
+        if (!found || !regs) abort();
         found->code = code;
         found->regs = regs;
         found->next_made = worker->made_activations;
@@ -127,9 +146,11 @@ void exec_activation_free(Worker *worker, Activation *activation) {
     worker->free_activations = activation;
 }
 
-/* ---- blocks ------------------------------------------------------------------------------------------------- */
+/* ---- blocks ---------------------------------------------------------------------------------- */
 
-static size_t round256(size_t bytes) { return (bytes + 255) & ~(size_t)255; }
+static size_t round256(size_t bytes) {
+    return (bytes + 255) & ~(size_t)255;
+}
 
 typedef struct {
     size_t warps, shared, shared_marks, frames, locals, local_marks, total;
@@ -154,10 +175,9 @@ static bool block_make(Worker *worker, Block *block) {
     BlockLayout layout = block_layout(run);
     uint8_t *memory = mmap(NULL, layout.total, PROT_READ | PROT_WRITE,
                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (memory == MAP_FAILED)
-        return false;
-    *block = (Block){.memory = memory, .memory_bytes = layout.total,
-                     .warp_count = run->warps_per_block};
+    if (memory == MAP_FAILED) return false;
+    *block =
+        (Block){.memory = memory, .memory_bytes = layout.total, .warp_count = run->warps_per_block};
     block->warps = (Warp *)(void *)(memory + layout.warps);
     block->shared = memory + layout.shared;
     block->shared_marks = memory + layout.shared_marks;
@@ -200,8 +220,7 @@ void exec_start_warp(Warp *w) {
     if (run->local_stride) {
         size_t local = (size_t)run->local_stride * LANES;
         memset(w->local, SHARED_POISON, local);
-        if (w->local_marks)
-            memset(w->local_marks, 0xff, local / 8);
+        if (w->local_marks) memset(w->local_marks, 0xff, local / 8);
     }
 }
 
@@ -221,14 +240,13 @@ static void block_start(Worker *worker, Block *block, uint64_t index) {
     block->busy_barriers = 0;
     if (run->shared_bytes) {
         memset(block->shared, SHARED_POISON, run->shared_bytes);
-        if (run->initialized)
-            memset(block->shared_marks, 0xff, (run->shared_bytes + 7) / 8);
+        if (run->initialized) memset(block->shared_marks, 0xff, (run->shared_bytes + 7) / 8);
     }
     for (uint32_t i = 0; i < block->warp_count; i++)
         exec_start_warp(&block->warps[i]);
 }
 
-/* ---- endings ---------------------------------------------------------------------------------------------------- */
+/* ---- endings --------------------------------------------------------------------------------- */
 
 /* Nobody in the block can go on: each warp's first waiting lanes are told. */
 static void report_deadlock(Block *block) {
@@ -259,21 +277,19 @@ static void report_deadlock(Block *block) {
 }
 
 #define TRACE_INSTRUCTIONS 20000
-#define TRACE_LINES 64
+#define TRACE_LINES        64
 
 /* The budget is spent: the lines that the warp still goes through are those of its loop. */
 static void report_budget(Block *block) {
     Run *run = block->warps[0].worker->run;
     for (uint32_t i = 0; i < block->warp_count; i++) {
         Warp *w = &block->warps[i];
-        if (!w->split_count)
-            continue;
+        if (!w->split_count) continue;
         uint32_t lines[TRACE_LINES], count = 0, least = UINT32_MAX, most = 0;
         SimReport place = {0}, report = {0};
         for (uint32_t n = 0; n < TRACE_INSTRUCTIONS && w->split_count && !block->faulted; n++) {
             const Split *s = &w->splits[0];
-            if (s->state != SPLIT_READY)
-                break;
+            if (s->state != SPLIT_READY) break;
             w->activation = s->activation;
             w->inst = &s->activation->code->insts[s->pc];
             exec_locate(s->activation->code, s->pc, &place);
@@ -287,12 +303,10 @@ static void report_budget(Block *block) {
                 most = line > most ? line : most;
                 n = 0;
             }
-            if (n > 2000)
-                break;
+            if (n > 2000) break;
             exec_warp(w, 1);
         }
-        if (!w->split_count)
-            continue;
+        if (!w->split_count) continue;
         w->activation = w->splits[0].activation;
         w->inst = &w->activation->code->insts[w->splits[0].pc];
         if (count)
@@ -307,21 +321,18 @@ static void report_budget(Block *block) {
     }
 }
 
-/* ---- workers ------------------------------------------------------------------------------------------------------ */
+/* ---- workers --------------------------------------------------------------------------------- */
 
 /* One turn for every warp. */
 static void block_slice(Block *block) {
     bool progress = false;
     for (uint32_t i = 0; i < block->warp_count && !block->faulted; i++)
-        if (block->warps[i].split_count)
-            progress |= exec_warp(&block->warps[i], WARP_QUANTUM);
+        if (block->warps[i].split_count) progress |= exec_warp(&block->warps[i], WARP_QUANTUM);
     block->slices++;
-    if (progress || block->faulted || !block->live_threads)
-        return;
+    if (progress || block->faulted || !block->live_threads) return;
     for (uint32_t i = 0; i < block->warp_count; i++)
         progress |= exec_release_joins(&block->warps[i]);
-    if (!progress)
-        report_deadlock(block);
+    if (!progress) report_deadlock(block);
 }
 
 static bool spend(Worker *worker, uint64_t *seen, Block *block) {
@@ -329,11 +340,9 @@ static bool spend(Worker *worker, uint64_t *seen, Block *block) {
     uint64_t now = worker->tally.lane_insts, spent = now - *seen;
     *seen = now;
     uint64_t total = atomic_fetch_add(&run->lanes_spent, spent) + spent;
-    if (!run->budget || total <= run->budget)
-        return true;
+    if (!run->budget || total <= run->budget) return true;
     bool first = !atomic_exchange(&run->stop, true);
-    if (first)
-        report_budget(block);
+    if (first) report_budget(block);
     return false;
 }
 
@@ -365,20 +374,16 @@ static void *worker_run(void *argument) {
                 }
                 block_start(worker, block, index);
                 resident++;
-                if (run->launch->cooperative)
-                    continue;
+                if (run->launch->cooperative) continue;
             }
         }
-        if (!resident)
-            break;
+        if (!resident) break;
         for (uint32_t i = 0; i < resident; i++) {
             Block *block = &worker->blocks[i];
             if (block->in_use) {
                 block_slice(block);
-                if (!block->live_threads || block->faulted)
-                    block->in_use = false;
-                if (!spend(worker, &seen, block))
-                    return NULL;
+                if (!block->live_threads || block->faulted) block->in_use = false;
+                if (!spend(worker, &seen, block)) return NULL;
             }
             if (!block->in_use && more && next_block(run, &index))
                 block_start(worker, block, index);
@@ -395,8 +400,7 @@ static void worker_free(Worker *worker) {
         Block *block = &worker->blocks[i];
         for (uint32_t k = 0; block->memory && k < block->warp_count; k++)
             free(block->warps[k].joins);
-        if (block->memory)
-            munmap(block->memory, block->memory_bytes);
+        if (block->memory) munmap(block->memory, block->memory_bytes);
     }
     free(worker->blocks);
     while (worker->made_activations) {
@@ -442,8 +446,7 @@ static uint32_t choose_workers(const Run *run) {
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
     int asked = run->launch->options ? run->launch->options->threads : 0;
     uint64_t count = asked > 0 ? (uint64_t)asked : cores > 0 ? (uint64_t)cores : 1;
-    if (run->code->ordered)
-        count = 1;
+    if (run->code->ordered) count = 1;
     count = count > run->block_count ? run->block_count : count;
     return count > MAX_WORKERS ? MAX_WORKERS : (uint32_t)count;
 }
@@ -460,13 +463,15 @@ ExecStatus exec_launch(PtxKernel *kernel, const Launch *launch) {
     const Code *code = (const Code *)kernel;
     static const SimOptions defaults = {.check_bounds = 1, .check_initialized = 1};
     const SimOptions *options = launch->options ? launch->options : &defaults;
-    Run run = {.code = code, .launch = launch, .bounds = options->check_bounds,
-               .initialized = options->check_initialized, .budget = options->budget};
+    Run run = {.code = code,
+               .launch = launch,
+               .bounds = options->check_bounds,
+               .initialized = options->check_initialized,
+               .budget = options->budget};
     run.threads_per_block = launch->block[0] * launch->block[1] * launch->block[2];
     run.warps_per_block = (run.threads_per_block + LANES - 1) / LANES;
     run.block_count = (uint64_t)launch->grid[0] * launch->grid[1] * launch->grid[2];
-    if (!run.threads_per_block || !run.block_count)
-        return EXEC_OK;
+    if (!run.threads_per_block || !run.block_count) return EXEC_OK;
     uint32_t dynamic_align = launch->dynamic_shared ? 16 : 1;
     run.shared_bytes = (code->static_shared + dynamic_align - 1) / dynamic_align * dynamic_align +
                        launch->dynamic_shared;
@@ -476,8 +481,7 @@ ExecStatus exec_launch(PtxKernel *kernel, const Launch *launch) {
     uint32_t count = choose_workers(&run);
     Worker *workers = calloc(count, sizeof *workers);
     pthread_t *threads = calloc(count, sizeof *threads);
-    if (!workers || !threads)
-        abort();
+    if (!workers || !threads) abort();
     for (uint32_t i = 0; i < count; i++) {
         workers[i].run = &run;
         workers[i].index = i;
@@ -485,13 +489,11 @@ ExecStatus exec_launch(PtxKernel *kernel, const Launch *launch) {
         uint64_t most = launch->cooperative ? MAX_COOPERATIVE : MAX_RESIDENT;
         workers[i].block_count = (uint32_t)(share < most ? share : most);
         workers[i].blocks = calloc(workers[i].block_count, sizeof(Block));
-        if (!workers[i].blocks)
-            abort();
+        if (!workers[i].blocks) abort();
     }
     uint32_t started = 0;
     for (uint32_t i = 1; i < count; i++, started++)
-        if (pthread_create(&threads[i], NULL, worker_run, &workers[i]))
-            break;
+        if (pthread_create(&threads[i], NULL, worker_run, &workers[i])) break;
     worker_run(&workers[0]);
     for (uint32_t i = 1; i <= started; i++)
         pthread_join(threads[i], NULL);

@@ -27,23 +27,46 @@ __extension__ typedef __int128 s128;
 
 #define PURE static inline __attribute__((always_inline, unused))
 
-PURE u32 bits32(f32 x) { u32 bits; memcpy(&bits, &x, 4); return bits; }
-PURE f32 float32(u32 bits) { f32 x; memcpy(&x, &bits, 4); return x; }
-PURE u64 bits64(f64 x) { u64 bits; memcpy(&bits, &x, 8); return bits; }
-PURE f64 float64(u64 bits) { f64 x; memcpy(&x, &bits, 8); return x; }
+PURE u32 bits32(f32 x) {
+    u32 bits;
+    memcpy(&bits, &x, 4);
+    return bits;
+}
+PURE f32 float32(u32 bits) {
+    f32 x;
+    memcpy(&x, &bits, 4);
+    return x;
+}
+PURE u64 bits64(f64 x) {
+    u64 bits;
+    memcpy(&bits, &x, 8);
+    return bits;
+}
+PURE f64 float64(u64 bits) {
+    f64 x;
+    memcpy(&x, &bits, 8);
+    return x;
+}
 
-/* ---- integers ------------------------------------------------------------------------------- */
+/* ---- integers -------------------------------------------------------------------------------- */
 
-PURE u32 halves(u32 low, u32 high) { return (low & 0xffff) | high << 16; }
-PURE u64 join64(u32 low, u32 high) { return (u64)high << 32 | low; }
-PURE s32 clamp_s32(s64 x) { return x > INT32_MAX ? INT32_MAX : x < INT32_MIN ? INT32_MIN : (s32)x; }
+PURE u32 halves(u32 low, u32 high) {
+    return (low & 0xffff) | high << 16;
+}
+PURE u64 join64(u32 low, u32 high) {
+    return (u64)high << 32 | low;
+}
+PURE s32 clamp_s32(s64 x) {
+    return x > INT32_MAX ? INT32_MAX : x < INT32_MIN ? INT32_MIN : (s32)x;
+}
 
 /* clamp_TO_FROM: saturating conversion from an unsigned or signed 64-bit value. */
 #define CLAMP(D, LOW, HIGH)                                                                        \
-    PURE D clamp_##D##_u(u64 x) { return x > (u64)(HIGH) ? (D)(HIGH) : (D)x; }                     \
+    PURE D clamp_##D##_u(u64 x) {                                                                  \
+        return x > (u64)(HIGH) ? (D)(HIGH) : (D)x;                                                 \
+    }                                                                                              \
     PURE D clamp_##D##_s(s64 x) {                                                                  \
-        return x < (s64)(LOW) ? (D)(LOW)                                                           \
-               : (x >= 0 && (u64)x > (u64)(HIGH)) ? (D)(HIGH) : (D)x;                              \
+        return x < (s64)(LOW) ? (D)(LOW) : (x >= 0 && (u64)x > (u64)(HIGH)) ? (D)(HIGH) : (D)x;    \
     }
 CLAMP(u8, 0, UINT8_MAX)
 CLAMP(s8, INT8_MIN, INT8_MAX)
@@ -55,7 +78,9 @@ CLAMP(u64, 0, UINT64_MAX)
 CLAMP(s64, INT64_MIN, INT64_MAX)
 #undef CLAMP
 
-PURE s32 low24(s32 x) { return (s32)((u32)x << 8) >> 8; }
+PURE s32 low24(s32 x) {
+    return (s32)((u32)x << 8) >> 8;
+}
 PURE u32 population(u32 x) {
     x -= (x >> 1) & 0x55555555;
     x = (x & 0x33333333) + ((x >> 2) & 0x33333333);
@@ -67,8 +92,12 @@ PURE u32 reverse_bits(u32 x) {
     x = (x >> 4 & 0x0f0f0f0f) | (x & 0x0f0f0f0f) << 4;
     return __builtin_bswap32(x);
 }
-PURE u32 highest_bit(u64 x) { return x ? 63 - (u32)__builtin_clzll(x) : UINT32_MAX; }
-PURE u32 shift_amount(u64 x, u32 top) { return x ? top - (63 - (u32)__builtin_clzll(x)) : UINT32_MAX; }
+PURE u32 highest_bit(u64 x) {
+    return x ? 63 - (u32)__builtin_clzll(x) : UINT32_MAX;
+}
+PURE u32 shift_amount(u64 x, u32 top) {
+    return x ? top - (63 - (u32)__builtin_clzll(x)) : UINT32_MAX;
+}
 
 PURE u64 bit_field_u64(u64 a, u32 position, u32 length, u32 width) {
     position &= 0xff;
@@ -79,9 +108,8 @@ PURE u64 bit_field_u64(u64 a, u32 position, u32 length, u32 width) {
 PURE s64 bit_field_s64(s64 a, u32 position, u32 length, u32 width) {
     position &= 0xff;
     length &= 0xff;
-    if (!length)
-        return 0;
-    u32 end = position + length;  // past the sign: the sign is what lies at the top
+    if (!length) return 0;
+    u32 end = position + length; // past the sign: the sign is what lies at the top
     u32 sign_at = end > width ? width - 1 : end - 1;
     u64 sign = ((u64)a >> sign_at) & 1;
     u64 field = bit_field_u64(width == 32 ? (u32)a : (u64)a, position, length, width);
@@ -92,8 +120,7 @@ PURE s64 bit_field_s64(s64 a, u32 position, u32 length, u32 width) {
 PURE u64 bit_field_insert(u64 a, u64 b, u32 position, u32 length, u32 width) {
     position &= 0xff;
     length &= 0xff;
-    if (position >= width || !length)
-        return b;
+    if (position >= width || !length) return b;
     u64 mask = length >= 64 ? ~(u64)0 : ((u64)1 << length) - 1;
     return (b & ~(mask << position)) | (a & mask) << position;
 }
@@ -122,13 +149,11 @@ PURE u32 permute_ecr(u32 c) {
 }
 
 PURE u32 find_nth_set(u32 mask, u32 base, s32 offset) {
-    if (offset == 0)
-        return mask >> (base & 31) & 1 ? base & 31 : UINT32_MAX;
+    if (offset == 0) return mask >> (base & 31) & 1 ? base & 31 : UINT32_MAX;
     s32 step = offset > 0 ? 1 : -1;
     s32 count = offset > 0 ? offset : -offset;
     for (s32 at = (s32)(base & 31); at >= 0 && at < 32; at += step)
-        if (mask >> at & 1 && --count == 0)
-            return (u32)at;
+        if (mask >> at & 1 && --count == 0) return (u32)at;
     return UINT32_MAX;
 }
 
@@ -143,10 +168,18 @@ PURE u32 dot4(u32 a, u32 b, u32 c, bool a_signed, bool b_signed) {
 
 /* ---- single and double precision ------------------------------------------------------------- */
 
-PURE f32 canonical_nan32(void) { return float32(0x7fffffff); }
-PURE f64 canonical_nan64(void) { return float64(0x7ff8000000000000); }
-PURE f32 nan32(f32 x) { return x == x ? x : float32(0x7fffffff); }
-PURE f64 nan64(f64 x) { return x == x ? x : float64(0x7ff8000000000000); }
+PURE f32 canonical_nan32(void) {
+    return float32(0x7fffffff);
+}
+PURE f64 canonical_nan64(void) {
+    return float64(0x7ff8000000000000);
+}
+PURE f32 nan32(f32 x) {
+    return x == x ? x : float32(0x7fffffff);
+}
+PURE f64 nan64(f64 x) {
+    return x == x ? x : float64(0x7ff8000000000000);
+}
 PURE f32 ftz(f32 x) {
     u32 bits = bits32(x);
     return float32(bits & (bits & 0x7f800000 ? 0xffffffff : 0x80000000));
@@ -155,8 +188,12 @@ PURE f64 ftz64(f64 x) {
     u64 bits = bits64(x);
     return float64(bits & (bits & 0x7ff0000000000000 ? ~(u64)0 : (u64)1 << 63));
 }
-PURE f64 upper_half(f64 x) { return float64(bits64(nan64(x)) & 0xffffffff00000000); }
-PURE f32 saturate(f32 x) { return x > 0.0f ? (x < 1.0f ? x : 1.0f) : 0.0f; } // NaN becomes 0
+PURE f64 upper_half(f64 x) {
+    return float64(bits64(nan64(x)) & 0xffffffff00000000);
+}
+PURE f32 saturate(f32 x) {
+    return x > 0.0f ? (x < 1.0f ? x : 1.0f) : 0.0f;
+} // NaN becomes 0
 
 PURE f32 minimum32(f32 a, f32 b) {
     f32 both = a != a ? b : b != b ? a : a < b ? a : b < a ? b : float32(bits32(a) | bits32(b));
@@ -267,15 +304,26 @@ PURE f64 tanh_f64(f64 x) {
     return x == x ? result : x;
 }
 
-PURE f32 u64_to_f32(u64 a) { return (f32)a; }
-PURE f64 u64_to_f64(u64 a) { return (f64)a; }
+PURE f32 u64_to_f32(u64 a) {
+    return (f32)a;
+}
+PURE f64 u64_to_f64(u64 a) {
+    return (f64)a;
+}
 
 /* ---- to integers: out of range is clamped, NaN is 0 (64 bits: the lowest bit pattern with the
- * top bit set) ---------------------------------------------------------------------------------- */
+ * top bit set) ----------------------------------------------------------------------------------
+ */
 
-PURE u8 float_to_u8(f64 x, bool nan) { return nan || x < 0 ? 0 : x > 255 ? 255 : (u8)x; }
-PURE s8 float_to_s8(f64 x, bool nan) { return nan ? 0 : x < -128 ? -128 : x > 127 ? 127 : (s8)x; }
-PURE u16 float_to_u16(f64 x, bool nan) { return nan || x < 0 ? 0 : x > 65535 ? 65535 : (u16)x; }
+PURE u8 float_to_u8(f64 x, bool nan) {
+    return nan || x < 0 ? 0 : x > 255 ? 255 : (u8)x;
+}
+PURE s8 float_to_s8(f64 x, bool nan) {
+    return nan ? 0 : x < -128 ? -128 : x > 127 ? 127 : (s8)x;
+}
+PURE u16 float_to_u16(f64 x, bool nan) {
+    return nan || x < 0 ? 0 : x > 65535 ? 65535 : (u16)x;
+}
 PURE s16 float_to_s16(f64 x, bool nan) {
     return nan ? 0 : x < -32768 ? -32768 : x > 32767 ? 32767 : (s16)x;
 }
@@ -290,13 +338,13 @@ PURE u64 float_to_u64(f64 x, bool nan) {
     return nan ? (u64)1 << 63 : x < 0 ? 0 : x >= 18446744073709551616.0 ? UINT64_MAX : (u64)x;
 }
 PURE s64 float_to_s64(f64 x, bool nan) {
-    return nan                           ? INT64_MIN
+    return nan                          ? INT64_MIN
            : x < -9223372036854775808.0 ? INT64_MIN
            : x >= 9223372036854775808.0 ? INT64_MAX
-                                         : (s64)x;
+                                        : (s64)x;
 }
 
-/* ---- half precision, bfloat16, tf32 ----------------------------------------------------------- */
+/* ---- half precision, bfloat16, tf32 ---------------------------------------------------------- */
 
 PURE f32 half_to_float(u32 h) {
     u32 sign = (h & 0x8000) << 16, rest = h & 0x7fff;
@@ -343,9 +391,13 @@ PURE f64 odd_sum(f64 a, f64 b) {
     u64 down = bits - (outward ? 1 : 0);
     return float64(lost ? down | 1 : bits);
 }
-PURE u16 double_to_half(f64 x) { return float_to_half(odd_float(x)); }
+PURE u16 double_to_half(f64 x) {
+    return float_to_half(odd_float(x));
+}
 
-PURE f32 bf16_to_float(u32 h) { return float32((h & 0xffff) << 16); }
+PURE f32 bf16_to_float(u32 h) {
+    return float32((h & 0xffff) << 16);
+}
 PURE u16 float_to_bf16(f32 x) {
     u32 bits = bits32(x);
     u32 rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
@@ -355,7 +407,9 @@ PURE u16 float_to_bf16_rz(f32 x) {
     u32 bits = bits32(x);
     return (u16)((bits & 0x7fffffff) > 0x7f800000 ? 0x7fff : bits >> 16);
 }
-PURE u16 double_to_bf16(f64 x) { return float_to_bf16(odd_float(x)); }
+PURE u16 double_to_bf16(f64 x) {
+    return float_to_bf16(odd_float(x));
+}
 
 PURE u16 f16_fma(u32 a, u32 b, u32 c) {
     f64 product = (f64)half_to_float(a) * half_to_float(b); // exact
@@ -365,8 +419,12 @@ PURE u16 bf16_fma(u32 a, u32 b, u32 c) {
     f64 product = (f64)bf16_to_float(a) * bf16_to_float(b);
     return double_to_bf16(odd_sum(product, bf16_to_float(c)));
 }
-PURE u16 f16_relu(u32 x) { return (u16)(x & 0x8000 && (x & 0x7fff) <= 0x7c00 ? 0 : x); }
-PURE u16 bf16_relu(u32 x) { return (u16)(x & 0x8000 && (x & 0x7fff) <= 0x7f80 ? 0 : x); }
+PURE u16 f16_relu(u32 x) {
+    return (u16)(x & 0x8000 && (x & 0x7fff) <= 0x7c00 ? 0 : x);
+}
+PURE u16 bf16_relu(u32 x) {
+    return (u16)(x & 0x8000 && (x & 0x7fff) <= 0x7f80 ? 0 : x);
+}
 
 /* `expr` in terms of u16 a and b, on both halves of a and b. */
 #define PAIR2(X, expr)                                                                             \
@@ -382,11 +440,12 @@ PURE u16 bf16_relu(u32 x) { return (u16)(x & 0x8000 && (x & 0x7fff) <= 0x7f80 ? 
     })
 
 PURE u32 round_tf32_away(u32 bits) {
-    return (bits & 0x7fffffff) > 0x7f800000 ? 0x7fffffff
-           : (bits & 0x7f800000) == 0x7f800000 ? bits : (bits + 0x1000) & 0xffffe000;
+    return (bits & 0x7fffffff) > 0x7f800000    ? 0x7fffffff
+           : (bits & 0x7f800000) == 0x7f800000 ? bits
+                                               : (bits + 0x1000) & 0xffffe000;
 }
 PURE u32 round_tf32_even(u32 bits) {
-    return (bits & 0x7fffffff) > 0x7f800000 ? 0x7fffffff
-           : (bits & 0x7f800000) == 0x7f800000
-               ? bits : (bits + 0xfff + (bits >> 13 & 1)) & 0xffffe000;
+    return (bits & 0x7fffffff) > 0x7f800000    ? 0x7fffffff
+           : (bits & 0x7f800000) == 0x7f800000 ? bits
+                                               : (bits + 0xfff + (bits >> 13 & 1)) & 0xffffe000;
 }

@@ -14,11 +14,10 @@ static const char *space_name(uint8_t space) {
                                   : "global";
 }
 
-/* ---- bounds and alignment -------------------------------------------------------------------------- */
+/* ---- bounds and alignment -------------------------------------------------------------------- */
 
 static void describe_tensor(const Allocation *a, uint64_t address, bool named, SimReport *report) {
-    if (!a)
-        return;
+    if (!a) return;
     uint64_t base = a->base, bytes = a->bytes;
     if (named && a->named_bytes) {
         base = a->named_base;
@@ -42,9 +41,9 @@ static void report_access(const Access *access, SimReportKind kind, int lane, co
         owner = owner ? owner : memory_nearest(address);
         key = owner ? 16u + owner->serial : 0;
     }
-    if (exec_found_before(access->warp, kind, (uint32_t)lane, key))
-        return;
-    SimReport report = {.is_write = access->is_write, .address = access->address[lane],
+    if (exec_found_before(access->warp, kind, (uint32_t)lane, key)) return;
+    SimReport report = {.is_write = access->is_write,
+                        .address = access->address[lane],
                         .access_bytes = access->bytes};
     snprintf(report.space, sizeof report.space, "%s", space_name(access->space));
     if (access->space == SPACE_GLOBAL) {
@@ -83,11 +82,9 @@ static bool lane_in_bounds(const Access *access, int lane) {
                      : access->space == SPACE_LOCAL ? run->local_stride
                      : access->is_write             ? 0
                                                     : run->launch->param_bytes;
-    if (access->space != SPACE_GLOBAL)
-        return address < limit && bytes <= limit - address;
+    if (access->space != SPACE_GLOBAL) return address < limit && bytes <= limit - address;
     const Allocation *a = memory_find(address);
-    if (!a)
-        return false;
+    if (!a) return false;
     uint64_t base = a->base, size = a->bytes;
     if (run->bounds && a->named_bytes) {
         base = a->named_base;
@@ -116,7 +113,7 @@ void access_check_lanes(Access *access) {
     access->contiguous = access->uniform = access->bounded = false;
 }
 
-/* ---- initialised-ness ------------------------------------------------------------------------------- */
+/* ---- initialised-ness ------------------------------------------------------------------------ */
 
 /* The marks of a lane's bytes, one bit each, set where `set_means` says so. */
 static uint64_t read_bits(const uint8_t *bits, uint64_t first, uint32_t count) {
@@ -161,16 +158,15 @@ static void write_bits(uint8_t *bits, uint64_t first, uint64_t value, uint32_t c
 static bool check_global(Access *access, uint64_t missing[LANES]) {
     uint32_t bytes = access->bytes, mask = access->mask;
     const Allocation *a = access->allocation;
-    if (a && !a->initialized)
-        return true;
+    if (a && !a->initialized) return true;
     memset(missing, 0, LANES * sizeof *missing);
     uint64_t any = 0, full = (UINT64_C(1) << bytes) - 1;
     for (uint32_t rest = mask; rest; rest &= rest - 1) {
         int lane = __builtin_ctz(rest);
         const Allocation *own = a ? a : memory_find(access->address[lane]);
-        if (!own || !own->initialized)
-            continue;
-        missing[lane] = full & ~read_bits(own->initialized, access->address[lane] - own->base, bytes);
+        if (!own || !own->initialized) continue;
+        missing[lane] =
+            full & ~read_bits(own->initialized, access->address[lane] - own->base, bytes);
         any |= missing[lane];
     }
     return !any;
@@ -179,19 +175,15 @@ static bool check_global(Access *access, uint64_t missing[LANES]) {
 static uint8_t *own_marks(const Access *access, int lane, uint64_t *first) {
     Warp *w = access->warp;
     *first = access->address[lane];
-    if (access->space == SPACE_SHARED)
-        return w->block->shared_marks;
+    if (access->space == SPACE_SHARED) return w->block->shared_marks;
     *first += (uint64_t)lane * w->worker->run->local_stride;
     return w->local_marks;
 }
 
 bool access_check_initialized(Access *access, uint64_t missing[LANES]) {
-    if (span_initialized(access))
-        return true;
-    if (access->space == SPACE_GLOBAL)
-        return check_global(access, missing);
-    if (access->space == SPACE_PARAM)
-        return true;
+    if (span_initialized(access)) return true;
+    if (access->space == SPACE_GLOBAL) return check_global(access, missing);
+    if (access->space == SPACE_PARAM) return true;
     uint32_t bytes = access->bytes, mask = access->mask;
     uint64_t first;
     memset(missing, 0, LANES * sizeof *missing);
@@ -215,16 +207,13 @@ static void report_store(Access *access, const uint64_t *missing) {
 }
 
 void access_mark(Access *access, const uint64_t *missing) {
-    if (!missing && span_initialized(access))
-        return;
+    if (!missing && span_initialized(access)) return;
     uint32_t bytes = access->bytes, mask = access->mask;
     int begin = __builtin_ctz(mask), end = 31 - __builtin_clz(mask);
     if (access->space == SPACE_GLOBAL) {
-        if (missing)
-            report_store(access, missing);
+        if (missing) report_store(access, missing);
         const Allocation *a = access->allocation;
-        if (a && !a->initialized)
-            return;
+        if (a && !a->initialized) return;
         bool solid = mask == (uint32_t)((((UINT64_C(1) << (end - begin + 1)) - 1)) << begin);
         if (a && access->contiguous && solid) {
             uint64_t first = access->address[begin] - a->base;
@@ -263,7 +252,7 @@ void access_check_address(Warp *warp, const Inst *inst, uint8_t *regs, uint32_t 
     }
 }
 
-/* ---- counters ------------------------------------------------------------------------------------------- */
+/* ---- counters -------------------------------------------------------------------------------- */
 
 /* Distinct values among those of the active lanes, by open addressing. */
 #define DISTINCT_SLOTS 512
@@ -275,8 +264,7 @@ typedef struct {
 static bool distinct_add(Distinct *set, uint64_t key) {
     uint32_t at = (uint32_t)((key * UINT64_C(0x9e3779b97f4a7c15)) >> 55);
     for (; set->keys[at]; at = (at + 1) % DISTINCT_SLOTS)
-        if (set->keys[at] == key + 1)
-            return false;
+        if (set->keys[at] == key + 1) return false;
     set->keys[at] = key + 1;
     set->count++;
     return true;
@@ -310,8 +298,7 @@ static uint32_t count_sectors(const Access *access) {
 /* Extra passes over the 32 banks of four bytes: distinct words in the fullest bank, minus one.
  * Wide elements go in two or four passes of their own, which are not conflicts. */
 static uint32_t count_conflicts(const Access *access) {
-    if (access->uniform || access->contiguous)
-        return 0;
+    if (access->uniform || access->contiguous) return 0;
     if (access->bounded && access->bytes <= 4 && access->end - (access->low & ~UINT64_C(3)) <= 128)
         return 0; // 32 words in a row lie in 32 banks
     uint32_t passes = access->bytes <= 4 ? 1 : access->bytes / 4, conflicts = 0;
@@ -320,15 +307,13 @@ static uint32_t count_conflicts(const Access *access) {
         uint64_t words[32][32];
         for (uint32_t i = 0; i < group; i++) {
             uint32_t lane = pass * group + i;
-            if (!lane_in(access->mask, (int)lane))
-                continue;
+            if (!lane_in(access->mask, (int)lane)) continue;
             for (uint32_t k = 0; k < (access->bytes + 3u) / 4; k++) {
                 uint64_t word = access->address[lane] / 4 + k;
                 uint32_t bank = word % 32, n = 0;
                 while (n < filled[bank] && words[bank][n] != word)
                     n++;
-                if (n == filled[bank] && n < 32)
-                    words[bank][filled[bank]++] = word;
+                if (n == filled[bank] && n < 32) words[bank][filled[bank]++] = word;
                 most = filled[bank] > most ? filled[bank] : most;
             }
         }

@@ -33,8 +33,7 @@ bool exec_read_text(const Warp *w, uint32_t lane, uint64_t address, char *text, 
     size_t length = 0;
     while (from && length + 1 < size && length < bytes && from[length])
         length++;
-    if (length)
-        memcpy(text, from, length);
+    if (length) memcpy(text, from, length);
     text[length] = 0;
     return from != NULL;
 }
@@ -48,8 +47,7 @@ typedef struct {
 static uint64_t take(Arguments *a, uint32_t bytes) {
     uint64_t value = 0;
     a->at = (a->at + bytes - 1) / bytes * bytes;
-    if (a->data && a->at + bytes <= a->bytes)
-        memcpy(&value, a->data + a->at, bytes);
+    if (a->data && a->at + bytes <= a->bytes) memcpy(&value, a->data + a->at, bytes);
     a->at += bytes;
     a->taken++;
     return value;
@@ -113,8 +111,7 @@ static size_t format_one(const Warp *w, uint32_t lane, char conversion, char *sp
 int exec_print(const Warp *w, uint32_t lane, uint64_t format_address, uint64_t arguments_address) {
     char format[MAX_TEXT], out[MAX_TEXT], spec[64];
     Arguments arguments = {0};
-    if (!exec_read_text(w, lane, format_address, format, sizeof format))
-        return -1;
+    if (!exec_read_text(w, lane, format_address, format, sizeof format)) return -1;
     arguments.data = readable(w, lane, arguments_address, &arguments.bytes);
     size_t length = 0;
     for (const char *at = format; *at && length + 1 < sizeof out;) {
@@ -124,8 +121,7 @@ int exec_print(const Warp *w, uint32_t lane, uint64_t format_address, uint64_t a
         }
         bool is_long;
         at = read_conversion(at, &arguments, spec, sizeof spec, &is_long);
-        if (!*at)
-            break;
+        if (!*at) break;
         if (*at == '%')
             out[length++] = '%';
         else

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #define MAX_FINDINGS_PER_BLOCK 256
-#define MAX_FRAMES 32
+#define MAX_FRAMES             32
 
 static const char *file_name(const PtxModule *m, uint32_t file) {
     return file < m->file_count && m->files[file] ? m->files[file] : "";
@@ -27,13 +27,13 @@ void exec_locate(const Code *code, uint32_t pc, SimReport *report) {
     for (uint32_t i = 0; i < origin->text_bytes && length < sizeof report->instruction - 1; i++) {
         char c = origin->text[i];
         bool blank = c == ' ' || c == '\t' || c == '\n' || c == '\r';
-        if (blank && (!length || report->instruction[length - 1] == ' '))
-            continue;
+        if (blank && (!length || report->instruction[length - 1] == ' ')) continue;
         report->instruction[length++] = blank ? ' ' : c;
     }
     report->instruction[length] = 0;
     uint32_t frames[MAX_FRAMES], count = 0;
-    for (uint32_t at = origin->loc; at != PTX_NO_LOC && count < MAX_FRAMES; at = f->locs[at].inlined)
+    for (uint32_t at = origin->loc; at != PTX_NO_LOC && count < MAX_FRAMES;
+         at = f->locs[at].inlined)
         frames[count++] = at;
     length = 0;
     for (uint32_t i = count; i-- > 0;) {
@@ -45,22 +45,29 @@ void exec_locate(const Code *code, uint32_t pc, SimReport *report) {
         }
         int written = snprintf(report->chain + length, sizeof report->chain - length, "%s%s:%u",
                                length ? " < " : "", base_name(file), loc->line);
-        if (written < 0 || (size_t)written >= sizeof report->chain - length)
-            break;
+        if (written < 0 || (size_t)written >= sizeof report->chain - length) break;
         length += (size_t)written;
     }
 }
 
 static ExecStatus status_of(SimReportKind kind) {
     switch (kind) {
-    case SIM_OUT_OF_BOUNDS: return EXEC_ILLEGAL_ADDRESS;
-    case SIM_MISALIGNED: return EXEC_MISALIGNED;
-    case SIM_TRAP: return EXEC_TRAP;
-    case SIM_ASSERT: return EXEC_ASSERT;
-    case SIM_BUDGET: return EXEC_BUDGET;
-    case SIM_BARRIER: return EXEC_DEADLOCK;
-    case SIM_UNSUPPORTED: return EXEC_UNSUPPORTED;
-    default: return EXEC_OK;
+    case SIM_OUT_OF_BOUNDS:
+        return EXEC_ILLEGAL_ADDRESS;
+    case SIM_MISALIGNED:
+        return EXEC_MISALIGNED;
+    case SIM_TRAP:
+        return EXEC_TRAP;
+    case SIM_ASSERT:
+        return EXEC_ASSERT;
+    case SIM_BUDGET:
+        return EXEC_BUDGET;
+    case SIM_BARRIER:
+        return EXEC_DEADLOCK;
+    case SIM_UNSUPPORTED:
+        return EXEC_UNSUPPORTED;
+    default:
+        return EXEC_OK;
     }
 }
 
@@ -82,8 +89,7 @@ static Finding *finding_slot(Warp *warp, uint64_t key) {
     Worker *worker = warp->worker;
     if (!worker->findings) {
         worker->findings = calloc(FINDING_CACHE, sizeof *worker->findings);
-        if (!worker->findings)
-            abort();
+        if (!worker->findings) abort();
     }
     uint64_t pc = (uint64_t)(warp->inst - warp->activation->code->insts);
     return &worker->findings[(pc + key % 7) % FINDING_CACHE];
@@ -93,8 +99,7 @@ static Finding *finding_slot(Warp *warp, uint64_t key) {
 static void take_consequences(Warp *warp, SimReportKind kind) {
     ExecStatus status = status_of(kind);
     Block *block = warp->block;
-    if (status != EXEC_OK)
-        exec_block_fault(block, status, warp->worker->run);
+    if (status != EXEC_OK) exec_block_fault(block, status, warp->worker->run);
     bool goes_on = kind == SIM_OUT_OF_BOUNDS || kind == SIM_MISALIGNED || kind == SIM_UNINITIALIZED;
     if (!goes_on || (status != EXEC_OK && ++block->findings >= MAX_FINDINGS_PER_BLOCK))
         block->faulted = true;
@@ -112,13 +117,11 @@ bool exec_found_before(Warp *warp, SimReportKind kind, uint32_t lane, uint64_t k
 
 void exec_find(Warp *warp, SimReportKind kind, uint32_t lane, uint64_t key,
                const SimReport *details) {
-    if (exec_found_before(warp, kind, lane, key))
-        return;
+    if (exec_found_before(warp, kind, lane, key)) return;
     const Run *run = warp->worker->run;
     const Code *code = warp->activation->code;
     Finding *found = finding_slot(warp, key);
-    if (found->report.count)
-        report_add(&found->report);
+    if (found->report.count) report_add(&found->report);
     found->inst = warp->inst;
     found->key = key;
     found->first = launch_order(warp, lane);
@@ -140,18 +143,15 @@ void exec_find(Warp *warp, SimReportKind kind, uint32_t lane, uint64_t key,
 /* First in launch order, then in the code. */
 static int compare_findings(const void *a, const void *b) {
     const Finding *x = a, *y = b;
-    if (x->first != y->first)
-        return x->first < y->first ? -1 : 1;
+    if (x->first != y->first) return x->first < y->first ? -1 : 1;
     return x->inst == y->inst ? 0 : x->inst < y->inst ? -1 : 1;
 }
 
 void exec_flush_findings(Worker *worker) {
-    if (!worker->findings)
-        return;
+    if (!worker->findings) return;
     qsort(worker->findings, FINDING_CACHE, sizeof *worker->findings, compare_findings);
     for (int i = 0; i < FINDING_CACHE; i++)
-        if (worker->findings[i].report.count)
-            report_add(&worker->findings[i].report);
+        if (worker->findings[i].report.count) report_add(&worker->findings[i].report);
     free(worker->findings);
     worker->findings = NULL;
 }

@@ -59,23 +59,20 @@ static void shift_planes(Warp *w, const Inst *inst, uint8_t *regs, uint32_t mask
         int lane = __builtin_ctz(rest);
         uint64_t bits = 0, spread = 0;
         for (uint32_t i = 0; i < bytes; i++)
-            if (pa[i] >> lane & 1)
-                bits |= UINT64_C(0xff) << (8 * i);
+            if (pa[i] >> lane & 1) bits |= UINT64_C(0xff) << (8 * i);
         uint64_t amount = lane_of(regs, inst->b, 4, lane);
         if (bits && unknown >> lane & 1)
             spread = ~UINT64_C(0);
         else if (amount < 8 * bytes)
             spread = left ? bits << amount : bits >> amount;
-        if (unknown >> lane & 1)
-            spread = ~UINT64_C(0);
+        if (unknown >> lane & 1) spread = ~UINT64_C(0);
         for (uint32_t i = 0; i < bytes; i++)
             out[i] |= (uint32_t)((spread >> (8 * i) & 0xff) != 0) << lane;
     }
 }
 
 void exec_propagate(Warp *w, const Inst *inst, uint8_t *regs, uint32_t mask) {
-    if (inst->shadow == SHADOW_OWN)
-        return;
+    if (inst->shadow == SHADOW_OWN) return;
     uint32_t out[8] = {0}, bytes = width_of(inst, 0), any;
     const uint32_t *pa = shadow_planes(w, regs, inst->a), *pb = shadow_planes(w, regs, inst->b);
     uint32_t a_bytes = width_of(inst, 1);
@@ -85,7 +82,8 @@ void exec_propagate(Warp *w, const Inst *inst, uint8_t *regs, uint32_t mask) {
         for (uint32_t i = 0; i < bytes; i++)
             out[i] = any;
         break;
-    case SHADOW_COPY: case SHADOW_SIGNED:
+    case SHADOW_COPY:
+    case SHADOW_SIGNED:
         for (uint32_t i = 0; i < bytes; i++) {
             uint32_t have = inst->bytes && inst->bytes < a_bytes ? inst->bytes : a_bytes;
             out[i] = i < have ? pa[i] : inst->shadow == SHADOW_SIGNED ? pa[have - 1] : 0;
@@ -100,7 +98,8 @@ void exec_propagate(Warp *w, const Inst *inst, uint8_t *regs, uint32_t mask) {
     case SHADOW_AND:
         and_planes(w, inst, regs, mask, out);
         break;
-    case SHADOW_SHIFT_LEFT: case SHADOW_SHIFT_RIGHT:
+    case SHADOW_SHIFT_LEFT:
+    case SHADOW_SHIFT_RIGHT:
         shift_planes(w, inst, regs, mask, inst->shadow == SHADOW_SHIFT_LEFT, out);
         break;
     case SHADOW_SELECT: {
@@ -112,8 +111,7 @@ void exec_propagate(Warp *w, const Inst *inst, uint8_t *regs, uint32_t mask) {
     }
     case SHADOW_COMPARE: {
         any = any_plane(w, regs, inst->a, a_bytes) | any_plane(w, regs, inst->b, width_of(inst, 2));
-        if (inst->aux)
-            any |= *shadow_planes(w, regs, inst->e);
+        if (inst->aux) any |= *shadow_planes(w, regs, inst->e);
         uint32_t *q = shadow_planes(w, regs, inst->c), *p = shadow_planes(w, regs, inst->d);
         *q = (*q & ~mask) | (any & mask);
         *p = (*p & ~mask) | (any & mask);
@@ -122,8 +120,7 @@ void exec_propagate(Warp *w, const Inst *inst, uint8_t *regs, uint32_t mask) {
     case SHADOW_CARRY: {
         uint32_t *carry = shadow_planes(w, regs, inst->e);
         any = any_source(w, inst, regs) | (inst->aux & 1 ? *carry : 0);
-        if (inst->aux & 2)
-            *carry = (*carry & ~mask) | (any & mask);
+        if (inst->aux & 2) *carry = (*carry & ~mask) | (any & mask);
         for (uint32_t i = 0; i < bytes; i++)
             out[i] = any;
         break;

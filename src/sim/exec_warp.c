@@ -11,19 +11,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SPLIT_QUANTUM 1024   // instructions, while a warp has several splits
-#define STALLED_SLICES 256   // slices without an arrival before waiting lanes are let go
-#define SPINS 64             // the same in atomic and volatile accesses: somebody is waiting
+#define SPLIT_QUANTUM  1024 // instructions, while a warp has several splits
+#define STALLED_SLICES 256  // slices without an arrival before waiting lanes are let go
+#define SPINS          64   // the same in atomic and volatile accesses: somebody is waiting
 
-/* ---- joins ------------------------------------------------------------------------------------------ */
+/* ---- joins ----------------------------------------------------------------------------------- */
 
 static int32_t join_new(Warp *w, Join join) {
     int32_t index = w->free_join;
     if (index >= 0) {
         w->free_join = w->joins[index].parent;
     } else {
-        if (w->join_count >= MAX_JOINS)
-            return -1;
+        if (w->join_count >= MAX_JOINS) return -1;
         w->joins = ptx_grow(w->joins, w->join_count, &w->join_capacity, sizeof *w->joins);
         index = (int32_t)w->join_count++;
     }
@@ -46,13 +45,13 @@ static void split_add(Warp *w, Split split) {
  * away. */
 static void join_check(Warp *w, int32_t index) {
     Join join = w->joins[index];
-    if (!join.used || join.arrived != join.expected)
-        return;
+    if (!join.used || join.arrived != join.expected) return;
     join_free(w, index);
-    if (join.callee)
-        exec_activation_free(w->worker, join.callee);
+    if (join.callee) exec_activation_free(w->worker, join.callee);
     if (join.expected)
-        split_add(w, (Split){.pc = join.pc, .mask = join.expected, .join = join.parent,
+        split_add(w, (Split){.pc = join.pc,
+                             .mask = join.expected,
+                             .join = join.parent,
                              .activation = join.activation});
 }
 
@@ -75,12 +74,13 @@ static void joins_leave(Warp *w, int32_t index, int32_t end, uint32_t lanes) {
 bool exec_release_joins(Warp *w) {
     for (int32_t i = 0; i < (int32_t)w->join_count; i++) {
         Join *join = &w->joins[i];
-        if (!join->used || !join->arrived || join->callee || w->split_count >= LANES)
-            continue;
+        if (!join->used || !join->arrived || join->callee || w->split_count >= LANES) continue;
         uint32_t lanes = join->arrived;
         join->arrived = 0;
         join->expected &= ~lanes;
-        split_add(w, (Split){.pc = join->pc, .mask = lanes, .join = join->parent,
+        split_add(w, (Split){.pc = join->pc,
+                             .mask = lanes,
+                             .join = join->parent,
                              .activation = join->activation});
         join_check(w, i);
         w->stalled = w->strong = 0;
@@ -92,13 +92,12 @@ bool exec_release_joins(Warp *w) {
 /* Where the lanes of a divergent branch meet. The join of an outer branch serves when it is at the
  * same place: lanes that leave a loop one by one all wait at one join. */
 static int32_t join_for(Warp *w, const Split *s, uint32_t pc) {
-    if (pc == NO_PC)
-        return s->join;
+    if (pc == NO_PC) return s->join;
     if (s->join >= 0 && !w->joins[s->join].callee && w->joins[s->join].pc == pc &&
         w->joins[s->join].activation == s->activation)
         return s->join;
-    int32_t join = join_new(w, (Join){.pc = pc, .expected = s->mask, .parent = s->join,
-                                      .activation = s->activation});
+    int32_t join = join_new(
+        w, (Join){.pc = pc, .expected = s->mask, .parent = s->join, .activation = s->activation});
     return join < 0 ? s->join : join;
 }
 
@@ -112,13 +111,12 @@ static void split_remove(Warp *w, int index) {
     w->splits[index] = w->splits[--w->split_count];
 }
 
-/* ---- leaving ------------------------------------------------------------------------------------------ */
+/* ---- leaving --------------------------------------------------------------------------------- */
 
 static void lanes_exit(Warp *w, int index, uint32_t lanes) {
     Split s = w->splits[index];
     w->splits[index].mask &= ~lanes;
-    if (!w->splits[index].mask)
-        split_remove(w, index);
+    if (!w->splits[index].mask) split_remove(w, index);
     w->live &= ~lanes;
     w->stalled = w->strong = 0;
     w->block->live_threads -= (uint32_t)__builtin_popcount(lanes);
@@ -126,15 +124,14 @@ static void lanes_exit(Warp *w, int index, uint32_t lanes) {
     exec_check_barriers(w->block);
 }
 
-/* ---- barriers of the block ------------------------------------------------------------------------------ */
+/* ---- barriers of the block ------------------------------------------------------------------- */
 
 static void barrier_result(Split *s, const Inst *inst, const Barrier *b) {
     uint8_t *regs = s->activation->regs;
     if (inst->aux == 2) {
         uint32_t *d = (uint32_t *)(void *)(regs + inst->d);
         for (int lane = 0; lane < LANES; lane++)
-            if (s->mask >> lane & 1)
-                d[lane] = b->popc;
+            if (s->mask >> lane & 1) d[lane] = b->popc;
     } else if (inst->aux >= 3) {
         bool value = inst->aux == 3 ? b->all : b->any;
         uint32_t *p = predicate(regs, inst->d);
@@ -144,13 +141,11 @@ static void barrier_result(Split *s, const Inst *inst, const Barrier *b) {
 
 static void barrier_check(Block *block, uint32_t id) {
     Barrier *b = &block->barriers[id];
-    if (!b->busy || b->arrived < (b->wanted ? b->wanted : block->live_threads))
-        return;
+    if (!b->busy || b->arrived < (b->wanted ? b->wanted : block->live_threads)) return;
     for (uint32_t i = 0; i < block->warp_count; i++)
         for (int k = 0; k < block->warps[i].split_count; k++) {
             Split *s = &block->warps[i].splits[k];
-            if (s->state != SPLIT_AT_BARRIER || s->barrier != id)
-                continue;
+            if (s->state != SPLIT_AT_BARRIER || s->barrier != id) continue;
             barrier_result(s, &s->activation->code->insts[s->pc], b);
             s->state = SPLIT_READY;
             s->pc++;
@@ -160,11 +155,9 @@ static void barrier_check(Block *block, uint32_t id) {
 }
 
 void exec_check_barriers(Block *block) {
-    if (!block->busy_barriers)
-        return;
+    if (!block->busy_barriers) return;
     for (uint32_t id = 0; id < 16; id++)
-        if (block->barriers[id].busy && !block->barriers[id].wanted)
-            barrier_check(block, id);
+        if (block->barriers[id].busy && !block->barriers[id].wanted) barrier_check(block, id);
 }
 
 /* True if the split goes on at once (bar.arrive). */
@@ -201,7 +194,7 @@ static bool barrier_arrive(Warp *w, Split *s, const Inst *inst, uint8_t *regs, u
     return inst->aux == 1;
 }
 
-/* ---- lanes that wait for each other ------------------------------------------------------------------------ */
+/* ---- lanes that wait for each other ---------------------------------------------------------- */
 
 /* Runs a .sync instruction for all splits that wait at it, when no member is missing. */
 static bool sync_try(Warp *w, Split *s, const Inst *inst) {
@@ -212,8 +205,7 @@ static bool sync_try(Warp *w, Split *s, const Inst *inst) {
             other->activation == s->activation && other->members == s->members)
             together |= other->mask;
     }
-    if (s->members & w->live & ~together)
-        return false;
+    if (s->members & w->live & ~together) return false;
     uint32_t pc = s->pc, members = s->members;
     Activation *activation = s->activation;
     inst->run(w, inst, activation->regs, together);
@@ -233,13 +225,11 @@ static bool sync_try(Warp *w, Split *s, const Inst *inst) {
 static bool sync_any(Warp *w) {
     for (int i = 0; i < w->split_count; i++) {
         Split *s = &w->splits[i];
-        if (s->state != SPLIT_AT_SYNC)
-            continue;
+        if (s->state != SPLIT_AT_SYNC) continue;
         const Inst *inst = &s->activation->code->insts[s->pc];
         w->activation = s->activation;
         w->inst = inst;
-        if (sync_try(w, s, inst))
-            return true;
+        if (sync_try(w, s, inst)) return true;
         uint32_t together = 0, members = s->members;
         uint16_t row = inst->row;
         for (int k = 0; k < w->split_count; k++) {
@@ -248,8 +238,7 @@ static bool sync_any(Warp *w) {
                 other->activation->code->insts[other->pc].row == row)
                 together |= other->mask;
         }
-        if (members & w->live & ~together)
-            continue;
+        if (members & w->live & ~together) continue;
         if (row != ROW_warp_sync) {
             SimReport report = {.message = "exchanges data with lanes at another instruction"};
             exec_find(w, SIM_UNSUPPORTED, (uint32_t)__builtin_ctz(s->mask), 0, &report);
@@ -270,7 +259,7 @@ static bool sync_any(Warp *w) {
     return false;
 }
 
-/* ---- calls ---------------------------------------------------------------------------------------------------- */
+/* ---- calls ----------------------------------------------------------------------------------- */
 
 static void copy_local(Warp *w, uint32_t lanes, uint32_t to, uint32_t from, uint32_t bytes) {
     uint32_t stride = w->worker->run->local_stride;
@@ -280,17 +269,19 @@ static void copy_local(Warp *w, uint32_t lanes, uint32_t to, uint32_t from, uint
         for (uint32_t i = 0; w->local_marks && i < bytes; i++) {
             uint32_t target = base + to + i, source = base + from + i;
             uint8_t mark = w->local_marks[source / 8] >> (source % 8) & 1;
-            w->local_marks[target / 8] = (uint8_t)((w->local_marks[target / 8] &
-                                                    ~(1u << (target % 8))) |
-                                                   mark << (target % 8));
+            w->local_marks[target / 8] =
+                (uint8_t)((w->local_marks[target / 8] & ~(1u << (target % 8))) |
+                          mark << (target % 8));
         }
     }
 }
 
 static uint64_t argument(const Warp *w, uint32_t lane, uint32_t offset) {
     uint64_t value;
-    memcpy(&value, w->local + (size_t)lane * w->worker->run->local_stride +
-                       w->activation->local_base + offset, sizeof value);
+    memcpy(&value,
+           w->local + (size_t)lane * w->worker->run->local_stride + w->activation->local_base +
+               offset,
+           sizeof value);
     return value;
 }
 
@@ -305,11 +296,9 @@ static bool call_outside(Warp *w, const Inst *inst, const Code *callee, uint32_t
         int printed = exec_print(w, lane, argument(w, lane, list[0]), argument(w, lane, list[2]));
         uint32_t at = lane * w->worker->run->local_stride + w->activation->local_base + list[4];
         memcpy(w->local + at, &printed, sizeof printed);
-        if (w->local_marks)
-            w->local_marks[at / 8] &= (uint8_t)~(0xfu << (at % 8));
+        if (w->local_marks) w->local_marks[at / 8] &= (uint8_t) ~(0xfu << (at % 8));
     }
-    if (print)
-        return true;
+    if (print) return true;
     if (!strcmp(name, "__assertfail") && inst->count >= 3) {
         for (uint32_t rest = lanes; rest; rest &= rest - 1) {
             uint32_t lane = (uint32_t)__builtin_ctz(rest);
@@ -330,8 +319,7 @@ static void call_enter(Warp *w, Split *s, const Inst *inst) {
     Activation *caller = s->activation;
     const Code *callee = caller->code->callees[inst->target];
     if (!callee->function->has_body) {
-        if (call_outside(w, inst, callee, s->mask))
-            s->pc++;
+        if (call_outside(w, inst, callee, s->mask)) s->pc++;
         return;
     }
     const uint32_t *list = caller->code->lists + inst->list;
@@ -339,8 +327,10 @@ static void call_enter(Warp *w, Split *s, const Inst *inst) {
     Activation *activation = NULL;
     if (base + callee->local_bytes <= w->worker->run->local_stride)
         activation = exec_activation_new(w, callee);
-    int32_t join = activation ? join_new(w, (Join){.pc = s->pc + 1, .expected = s->mask,
-                                                   .parent = s->join, .activation = caller,
+    int32_t join = activation ? join_new(w, (Join){.pc = s->pc + 1,
+                                                   .expected = s->mask,
+                                                   .parent = s->join,
+                                                   .activation = caller,
                                                    .callee = activation})
                               : -1;
     if (join < 0) {
@@ -361,14 +351,12 @@ static void call_enter(Warp *w, Split *s, const Inst *inst) {
 /* Lanes of split `index` return from a function; false: they left the kernel. */
 static bool call_return(Warp *w, int index, uint32_t lanes) {
     Split s = w->splits[index];
-    if (!s.activation->caller)
-        return false;
+    if (!s.activation->caller) return false;
     Activation *caller = s.activation->caller;
     int32_t join = s.join;
     while (join >= 0 && w->joins[join].callee != s.activation)
         join = w->joins[join].parent;
-    if (join < 0)
-        return false;
+    if (join < 0) return false;
     const Code *callee = s.activation->code;
     const Inst *call = &caller->code->insts[w->joins[join].pc - 1];
     const uint32_t *list = caller->code->lists + call->list + 2 * call->count;
@@ -376,14 +364,13 @@ static bool call_return(Warp *w, int index, uint32_t lanes) {
         copy_local(w, lanes, caller->local_base + list[2 * i],
                    s.activation->local_base + callee->return_offsets[i], list[2 * i + 1]);
     w->splits[index].mask &= ~lanes;
-    if (!w->splits[index].mask)
-        split_remove(w, index);
+    if (!w->splits[index].mask) split_remove(w, index);
     joins_leave(w, s.join, join, lanes);
     join_arrive(w, join, lanes);
     return true;
 }
 
-/* ---- divergence ------------------------------------------------------------------------------------------------- */
+/* ---- divergence ------------------------------------------------------------------------------ */
 
 /* Sends `lanes` of split `index` to `pc`; they and the others meet at `meet`. */
 static void part(Warp *w, int index, uint32_t lanes, uint32_t pc, uint32_t meet) {
@@ -403,8 +390,7 @@ static void branch_by_index(Warp *w, int index, const Inst *inst, uint8_t *regs,
     const uint32_t *selector = (const uint32_t *)(const void *)(regs + inst->a);
     const uint32_t *targets = w->activation->code->lists + inst->list;
     uint32_t next = w->splits[index].pc + 1, all = w->splits[index].mask;
-    if (active != all)
-        part(w, index, all & ~active, next, inst->reconverge);
+    if (active != all) part(w, index, all & ~active, next, inst->reconverge);
     uint32_t rest = active;
     while (rest) {
         uint32_t value = selector[__builtin_ctz(rest)], same = 0;
@@ -434,12 +420,11 @@ static void report_predicate(Warp *w, const Inst *inst, uint8_t *regs, uint32_t 
     }
 }
 
-/* ---- the loop ----------------------------------------------------------------------------------------------------- */
+/* ---- the loop -------------------------------------------------------------------------------- */
 
 /* Runs split `index` until it waits, parts, ends, or has used up its quantum. */
-static inline __attribute__((always_inline)) uint32_t run_split(Warp *w, int index,
-                                                                uint32_t quantum,
-                                                                const bool checked) {
+static inline __attribute__((always_inline)) uint32_t
+run_split(Warp *w, int index, uint32_t quantum, const bool checked) {
     Split *s = &w->splits[index];
     const Inst *code = s->activation->code->insts;
     uint8_t *regs = s->activation->regs;
@@ -476,11 +461,9 @@ static inline __attribute__((always_inline)) uint32_t run_split(Warp *w, int ind
         if (checked && w->tainted && inst->guard_kind && inst->control != CONTROL_SYNC)
             report_predicate(w, inst, regs, mask);
         if (inst->control == CONTROL_MEMORY) {
-            if (active)
-                inst->run(w, inst, regs, active);
+            if (active) inst->run(w, inst, regs, active);
             pc++;
-            if (__builtin_expect(w->block->faulted, 0))
-                goto stopped;
+            if (__builtin_expect(w->block->faulted, 0)) goto stopped;
             if (inst->flags & INST_STRONG && ++w->strong >= SPINS)
                 goto stopped; // others may have what it is waiting for
             continue;
@@ -513,8 +496,8 @@ static inline __attribute__((always_inline)) uint32_t run_split(Warp *w, int ind
         }
         s->pc = pc;
         if (inst->control == CONTROL_SYNC) {
-            const uint32_t *members = (const uint32_t *)(const void *)(
-                regs + s->activation->code->lists[inst->list]);
+            const uint32_t *members =
+                (const uint32_t *)(const void *)(regs + s->activation->code->lists[inst->list]);
             uint32_t wanted = members[__builtin_ctz(active)];
             if (!(wanted & w->live & ~mask)) {
                 inst->run(w, inst, regs, active);
@@ -540,8 +523,7 @@ static inline __attribute__((always_inline)) uint32_t run_split(Warp *w, int ind
             part(w, index, mask & ~active, pc + 1, pc + 1);
         s = &w->splits[index];
         if (inst->control == CONTROL_BARRIER) {
-            if (barrier_arrive(w, s, inst, regs, active))
-                s->pc++;
+            if (barrier_arrive(w, s, inst, regs, active)) s->pc++;
         } else if (inst->control == CONTROL_CALL) {
             call_enter(w, s, inst);
         } else if (inst->control == CONTROL_TRAP) {
@@ -571,8 +553,7 @@ static uint32_t run_split_plain(Warp *w, int index, uint32_t quantum) {
 static int next_ready(const Warp *w, int after) {
     for (int i = 1; i <= w->split_count; i++) {
         int k = (after + i) % w->split_count;
-        if (w->splits[k].state == SPLIT_READY)
-            return k;
+        if (w->splits[k].state == SPLIT_READY) return k;
     }
     return -1;
 }
@@ -585,21 +566,19 @@ bool exec_warp(Warp *w, uint32_t quantum) {
         index = index >= w->split_count ? -1 : index;
         index = next_ready(w, index);
         if (index < 0) {
-            if (!sync_any(w))
-                break;
+            if (!sync_any(w)) break;
             ran = true;
             continue;
         }
         uint32_t slice = w->split_count > 1 && left > SPLIT_QUANTUM ? SPLIT_QUANTUM : left;
-        uint32_t unused = checked ? run_split_checked(w, index, slice)
-                                  : run_split_plain(w, index, slice);
+        uint32_t unused =
+            checked ? run_split_checked(w, index, slice) : run_split_plain(w, index, slice);
         left -= slice - unused;
         left -= left && slice == unused; // something that is no instruction, such as an arrival
         ran = true;
         if (w->strong >= SPINS || (!unused && ++w->stalled > STALLED_SLICES)) {
             exec_release_joins(w);
-            if (w->strong && w->split_count == 1)
-                left = 0; // the other warps' turn
+            if (w->strong && w->split_count == 1) left = 0; // the other warps' turn
             w->strong = 0;
         }
     }

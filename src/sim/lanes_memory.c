@@ -5,16 +5,15 @@
  * allocation that this instruction touched last. Only when that fails is each lane looked at alone
  * (exec_memory.c).
  */
-#include "sim/exec_memory.h"
 #include "sim/exec_lanes.h"
+#include "sim/exec_memory.h"
 
-/* ---- addresses ------------------------------------------------------------------------------------ */
+/* ---- addresses ------------------------------------------------------------------------------- */
 
 PURE void read_addresses(const Warp *w, const Inst *inst, const uint8_t *regs, u64 *address) {
     u64 displacement = (u64)inst->displacement;
     if (inst->flags & INST_FIXED_ADDRESS) {
-        if (inst->space == SPACE_LOCAL)
-            displacement += w->activation->local_base;
+        if (inst->space == SPACE_LOCAL) displacement += w->activation->local_base;
         EACH_LANE address[lane] = displacement;
     } else if (inst->flags & INST_WIDE_ADDRESS) {
         SOURCE(u64, pa, inst->a);
@@ -37,8 +36,7 @@ PURE Shape find_shape(const u64 *address, u32 mask, u32 bytes) {
     Shape shape;
     if (mask == FULL_MASK) {
         EACH_LANE apart |= address[lane] ^ (base + (u64)lane * bytes);
-        if (!apart)
-            return (Shape){base, base + (u64)31 * bytes, start, true, false};
+        if (!apart) return (Shape){base, base + (u64)31 * bytes, start, true, false};
         u64 low = ~(u64)0, high = 0;
         EACH_LANE stray |= address[lane] ^ start;
         EACH_LANE low = address[lane] < low ? address[lane] : low;
@@ -59,7 +57,7 @@ PURE Shape find_shape(const u64 *address, u32 mask, u32 bytes) {
     return shape;
 }
 
-/* ---- moving data ----------------------------------------------------------------------------------- */
+/* ---- moving data ----------------------------------------------------------------------------- */
 
 /* Where the lanes' data lies in the host: base + address[lane] + lane * stride. */
 typedef struct {
@@ -73,10 +71,8 @@ PURE u8 *host_of(const Access *a, Place place, int lane) {
 PURE u64 load_one(const u8 *at, u32 bytes, bool is_signed) {
     u64 value = 0;
     memcpy(&value, at, bytes);
-    if (is_signed && bytes == 1)
-        return (u32)(s32)(s8)value;
-    if (is_signed && bytes == 2)
-        return (u32)(s32)(s16)value;
+    if (is_signed && bytes == 1) return (u32)(s32)(s8)value;
+    if (is_signed && bytes == 2) return (u32)(s32)(s16)value;
     return value;
 }
 
@@ -84,8 +80,7 @@ PURE u64 load_one(const u8 *at, u32 bytes, bool is_signed) {
 /* Words from a window of at most 32: two registers and a permutation instead of 32 loads. */
 PURE bool load_window(const Access *a, Place place, u32 *d) {
     u64 span = a->end - a->low;
-    if (!a->bounded || place.stride || span > 128 || a->low & 3)
-        return false;
+    if (!a->bounded || place.stride || span > 128 || a->low & 3) return false;
     u32 words = (u32)(span / 4);
     u32 valid = words >= 32 ? FULL_MASK : (1u << words) - 1;
     const u8 *from = (const u8 *)(place.base + a->low);
@@ -95,12 +90,12 @@ PURE bool load_window(const Access *a, Place place, u32 *d) {
     for (int half = 0; half < 2; half++) {
         const u64 *address = a->address + 16 * half;
         __m512i even = _mm512_srli_epi64(_mm512_sub_epi64(_mm512_loadu_si512(address), first), 2);
-        __m512i odd = _mm512_srli_epi64(_mm512_sub_epi64(_mm512_loadu_si512(address + 8), first), 2);
+        __m512i odd =
+            _mm512_srli_epi64(_mm512_sub_epi64(_mm512_loadu_si512(address + 8), first), 2);
         index[half] = _mm512_inserti64x4(_mm512_castsi256_si512(_mm512_cvtepi64_epi32(even)),
                                          _mm512_cvtepi64_epi32(odd), 1);
     }
-    _mm512_mask_storeu_epi32(d, (__mmask16)a->mask,
-                             _mm512_permutex2var_epi32(low, index[0], high));
+    _mm512_mask_storeu_epi32(d, (__mmask16)a->mask, _mm512_permutex2var_epi32(low, index[0], high));
     _mm512_mask_storeu_epi32(d + 16, (__mmask16)(a->mask >> 16),
                              _mm512_permutex2var_epi32(low, index[1], high));
     return true;
@@ -190,28 +185,56 @@ static void move_data(const Access *a, Place place, uint8_t *regs, const u32 *li
     u32 count = inst->count;
     if (a->is_write) {
         switch (inst->bytes * 16 + count) {
-        case 4 * 16 + 1: store_all(a, place, regs, list, 1, 4); break;
-        case 4 * 16 + 2: store_all(a, place, regs, list, 2, 4); break;
-        case 4 * 16 + 4: store_all(a, place, regs, list, 4, 4); break;
-        case 8 * 16 + 1: store_all(a, place, regs, list, 1, 8); break;
-        case 8 * 16 + 2: store_all(a, place, regs, list, 2, 8); break;
-        default: store_all(a, place, regs, list, count, inst->bytes); break;
+        case 4 * 16 + 1:
+            store_all(a, place, regs, list, 1, 4);
+            break;
+        case 4 * 16 + 2:
+            store_all(a, place, regs, list, 2, 4);
+            break;
+        case 4 * 16 + 4:
+            store_all(a, place, regs, list, 4, 4);
+            break;
+        case 8 * 16 + 1:
+            store_all(a, place, regs, list, 1, 8);
+            break;
+        case 8 * 16 + 2:
+            store_all(a, place, regs, list, 2, 8);
+            break;
+        default:
+            store_all(a, place, regs, list, count, inst->bytes);
+            break;
         }
         return;
     }
     switch (inst->bytes * 16 + count) {
-    case 4 * 16 + 1: load_all(a, place, regs, list, 1, 4, false); break;
-    case 4 * 16 + 2: load_all(a, place, regs, list, 2, 4, false); break;
-    case 4 * 16 + 4: load_all(a, place, regs, list, 4, 4, false); break;
-    case 8 * 16 + 1: load_all(a, place, regs, list, 1, 8, false); break;
-    case 8 * 16 + 2: load_all(a, place, regs, list, 2, 8, false); break;
-    case 2 * 16 + 1: load_all(a, place, regs, list, 1, 2, is_signed); break;
-    case 1 * 16 + 1: load_all(a, place, regs, list, 1, 1, is_signed); break;
-    default: load_all(a, place, regs, list, count, inst->bytes, is_signed); break;
+    case 4 * 16 + 1:
+        load_all(a, place, regs, list, 1, 4, false);
+        break;
+    case 4 * 16 + 2:
+        load_all(a, place, regs, list, 2, 4, false);
+        break;
+    case 4 * 16 + 4:
+        load_all(a, place, regs, list, 4, 4, false);
+        break;
+    case 8 * 16 + 1:
+        load_all(a, place, regs, list, 1, 8, false);
+        break;
+    case 8 * 16 + 2:
+        load_all(a, place, regs, list, 2, 8, false);
+        break;
+    case 2 * 16 + 1:
+        load_all(a, place, regs, list, 1, 2, is_signed);
+        break;
+    case 1 * 16 + 1:
+        load_all(a, place, regs, list, 1, 1, is_signed);
+        break;
+    default:
+        load_all(a, place, regs, list, count, inst->bytes, is_signed);
+        break;
     }
 }
 
-/* ---- initialised-ness of registers -------------------------------------------------------------------- */
+/* ---- initialised-ness of registers ----------------------------------------------------------- */
 
 /* Planes of the data registers from one word of missing bytes per lane. */
 static void set_planes(const Access *a, uint8_t *regs, const u32 *list, const u64 *missing) {
@@ -221,7 +244,9 @@ static void set_planes(const Access *a, uint8_t *regs, const u32 *list, const u6
         u32 *planes = shadow_planes(a->warp, regs, list[k]);
         for (u32 byte = 0; byte < lane_bytes; byte++) {
             u32 plane = 0;
-            u32 from = byte < inst->bytes ? byte : inst->flags & INST_SIGNED ? inst->bytes - 1u : 99;
+            u32 from = byte < inst->bytes          ? byte
+                       : inst->flags & INST_SIGNED ? inst->bytes - 1u
+                                                   : 99;
             for (int lane = 0; lane < LANES && from != 99; lane++)
                 plane |= (u32)(missing[lane] >> (k * inst->bytes + from) & 1) << lane;
             planes[byte] = (planes[byte] & ~a->mask) | (plane & a->mask);
@@ -245,7 +270,7 @@ static bool get_planes(const Access *a, uint8_t *regs, const u32 *list, u64 *mis
     return any;
 }
 
-/* ---- one access ------------------------------------------------------------------------------------------ */
+/* ---- one access ------------------------------------------------------------------------------ */
 
 PURE bool in_recent_allocation(Access *a, u64 low, u64 end) {
     Warp *w = a->warp;
@@ -265,8 +290,7 @@ PURE bool in_recent_allocation(Access *a, u64 low, u64 end) {
                 return true;
             }
         }
-        if (attempt == 0)
-            found = memory_find(low);
+        if (attempt == 0) found = memory_find(low);
     }
     return false;
 }
@@ -329,8 +353,7 @@ static void access_run(Access *a, uint8_t *regs, const u32 *list, u64 *address) 
                         memset(regs + list[k] + 4 * lane, 0, 4);
                 }
         }
-        if (!a->mask)
-            return;
+        if (!a->mask) return;
     }
     access_count(a);
     if (w->worker->run->initialized) {
@@ -353,14 +376,17 @@ static void access_run(Access *a, uint8_t *regs, const u32 *list, u64 *address) 
 
 static void run_access(Warp *w, const Inst *inst, uint8_t *regs, u32 mask, bool is_write) {
     u64 ALIGNED address[LANES];
-    Access access = {.warp = w, .inst = inst, .is_write = is_write, .mask = mask,
-                     .space = inst->space, .bytes = (uint8_t)(inst->bytes * inst->count)};
+    Access access = {.warp = w,
+                     .inst = inst,
+                     .is_write = is_write,
+                     .mask = mask,
+                     .space = inst->space,
+                     .bytes = (uint8_t)(inst->bytes * inst->count)};
     const u32 *list = w->activation->code->lists + inst->list;
     if (w->tainted && !(inst->flags & INST_FIXED_ADDRESS))
         access_check_address(w, inst, regs, mask);
     read_addresses(w, inst, regs, address);
-    if (inst->space == SPACE_CONST)
-        access.space = SPACE_GLOBAL;
+    if (inst->space == SPACE_CONST) access.space = SPACE_GLOBAL;
     if (inst->space != SPACE_GENERIC) {
         access_run(&access, regs, list, address);
         return;
@@ -379,7 +405,8 @@ static void run_access(Warp *w, const Inst *inst, uint8_t *regs, u32 mask, bool 
                        : window == WINDOW_PARAM ? SPACE_PARAM
                                                 : SPACE_GLOBAL;
         if (access.space != SPACE_GLOBAL)
-            EACH_LANE address[lane] = same >> lane & 1 ? WINDOW_OFFSET(address[lane]) : address[lane];
+            EACH_LANE address[lane] =
+                same >> lane & 1 ? WINDOW_OFFSET(address[lane]) : address[lane];
         access_run(&access, regs, list, address);
         mask &= ~same;
     }

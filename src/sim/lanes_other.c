@@ -3,7 +3,7 @@
 #include "sim/exec_lanes.h"
 #include "sim/instructions.def"
 
-/* ---- moves ---------------------------------------------------------------------------------------- */
+/* ---- moves ----------------------------------------------------------------------------------- */
 
 HANDLER(widen_u) {
     LANES_BEGIN(u64);
@@ -107,8 +107,8 @@ HANDLER(mov_unpack) {
 
 HANDLER(mov_128) {
     keep64((u64 *)(void *)(regs + inst->d), (const u64 *)(const void *)(regs + inst->a), mask);
-    keep64((u64 *)(void *)(regs + inst->d + 256),
-           (const u64 *)(const void *)(regs + inst->a + 256), mask);
+    keep64((u64 *)(void *)(regs + inst->d + 256), (const u64 *)(const void *)(regs + inst->a + 256),
+           mask);
 }
 
 HANDLER(bfi_32) {
@@ -147,7 +147,7 @@ HANDLER(lop3) {
     LANES_END;
 }
 
-/* ---- predicates ------------------------------------------------------------------------------------ */
+/* ---- predicates ------------------------------------------------------------------------------ */
 
 PURE u32 predicate_value(const Inst *inst, uint8_t *regs, u32 slot, int which) {
     return *predicate(regs, slot) ^ (inst->displacement >> which & 1 ? FULL_MASK : 0);
@@ -209,12 +209,18 @@ HANDLER(selp_64) {
 PURE bool test_class(u32 test, bool top, bool exponent, bool fraction) {
     bool nan = top && fraction, infinite = top && !fraction;
     switch (test) {
-    case 0: return !top;
-    case 1: return infinite;
-    case 2: return !nan;
-    case 3: return nan;
-    case 4: return !top && exponent;
-    default: return !top && !exponent && fraction;
+    case 0:
+        return !top;
+    case 1:
+        return infinite;
+    case 2:
+        return !nan;
+    case 3:
+        return nan;
+    case 4:
+        return !top && exponent;
+    default:
+        return !top && !exponent && fraction;
     }
 }
 HANDLER(testp_32) {
@@ -222,7 +228,8 @@ HANDLER(testp_32) {
     u32 result = 0;
     for (int lane = 0; lane < LANES; lane++) {
         u32 exponent = pa[lane] >> 23 & 0xff;
-        result |= (u32)test_class(inst->aux, exponent == 0xff, exponent, pa[lane] & 0x7fffff) << lane;
+        result |= (u32)test_class(inst->aux, exponent == 0xff, exponent, pa[lane] & 0x7fffff)
+                  << lane;
     }
     put_predicate(regs, inst->d, result, mask);
 }
@@ -231,13 +238,14 @@ HANDLER(testp_64) {
     u32 result = 0;
     for (int lane = 0; lane < LANES; lane++) {
         u64 exponent = pa[lane] >> 52 & 0x7ff;
-        result |= (u32)test_class(inst->aux, exponent == 0x7ff, exponent,
-                                  pa[lane] & 0xfffffffffffff) << lane;
+        result |=
+            (u32)test_class(inst->aux, exponent == 0x7ff, exponent, pa[lane] & 0xfffffffffffff)
+            << lane;
     }
     put_predicate(regs, inst->d, result, mask);
 }
 
-/* ---- generic addresses ------------------------------------------------------------------------------- */
+/* ---- generic addresses ----------------------------------------------------------------------- */
 
 PURE u64 window_of(u8 space) {
     return space == SPACE_SHARED  ? WINDOW_SHARED
@@ -268,7 +276,7 @@ HANDLER(isspacep) {
     put_predicate(regs, inst->d, result, mask);
 }
 
-/* ---- lanes together ------------------------------------------------------------------------------------ */
+/* ---- lanes together -------------------------------------------------------------------------- */
 
 PURE void spread_shadow(Warp *w, uint8_t *regs, u32 d, u32 sources, u32 mask) {
     u32 *planes = shadow_planes(w, regs, d);
@@ -298,10 +306,22 @@ HANDLER(shfl) {
         int highest = (lane & segment) | (clamp & ~segment), lowest = lane & segment, j;
         bool in;
         switch (inst->aux) {
-        case 0: j = lane - b; in = j >= highest; break;
-        case 1: j = lane + b; in = j <= highest; break;
-        case 2: j = lane ^ b; in = j <= highest; break;
-        default: j = lowest | (b & ~segment); in = j <= highest; break;
+        case 0:
+            j = lane - b;
+            in = j >= highest;
+            break;
+        case 1:
+            j = lane + b;
+            in = j <= highest;
+            break;
+        case 2:
+            j = lane ^ b;
+            in = j <= highest;
+            break;
+        default:
+            j = lowest | (b & ~segment);
+            in = j <= highest;
+            break;
         }
         from[lane] = (u32)(in ? j & 31 : lane);
         valid |= (u32)in << lane;
@@ -329,8 +349,7 @@ HANDLER(vote) {
         u32 ALIGNED scratch[LANES];
         EACH_LANE scratch[lane] = p;
         keep32((u32 *)(void *)(regs + inst->d), scratch, mask);
-        if (w->tainted)
-            spread_shadow(w, regs, inst->d, shadow, mask);
+        if (w->tainted) spread_shadow(w, regs, inst->d, shadow, mask);
         return;
     }
     bool result = inst->aux == 0 ? p == mask : inst->aux == 1 ? p != 0 : p == mask || p == 0;
@@ -351,11 +370,9 @@ HANDLER(match) {
     u32 shadow = w->tainted ? any_shadow(w, regs, inst->a, wide ? 8 : 4) & mask : 0;
     for (int lane = 0; lane < LANES; lane++)
         for (int other = 0; other < LANES; other++)
-            if (mask >> other & 1 && value[other] == value[lane])
-                scratch[lane] |= 1u << other;
+            if (mask >> other & 1 && value[other] == value[lane]) scratch[lane] |= 1u << other;
     for (int lane = 0; lane < LANES; lane++)
-        if (mask >> lane & 1)
-            all &= scratch[lane] == mask;
+        if (mask >> lane & 1) all &= scratch[lane] == mask;
     if (inst->aux) {
         EACH_LANE scratch[lane] = all ? mask : 0;
         put_predicate(regs, inst->e, all ? FULL_MASK : 0, mask);
@@ -376,19 +393,30 @@ HANDLER(redux) {
         u32 x = pa[__builtin_ctz(rest)];
         bool less = is_signed ? (s32)x < (s32)result : x < result;
         switch (inst->aux) {
-        case 0: result += x; break;
-        case 1: result = less ? x : result; break;
-        case 2: result = less ? result : x; break;
-        case 3: result &= x; break;
-        case 4: result |= x; break;
-        default: result ^= x; break;
+        case 0:
+            result += x;
+            break;
+        case 1:
+            result = less ? x : result;
+            break;
+        case 2:
+            result = less ? result : x;
+            break;
+        case 3:
+            result &= x;
+            break;
+        case 4:
+            result |= x;
+            break;
+        default:
+            result ^= x;
+            break;
         }
     }
     u32 ALIGNED scratch[LANES];
     EACH_LANE scratch[lane] = result;
     keep32((u32 *)(void *)(regs + inst->d), scratch, mask);
-    if (w->tainted)
-        spread_shadow(w, regs, inst->d, shadow, mask);
+    if (w->tainted) spread_shadow(w, regs, inst->d, shadow, mask);
 }
 
 HANDLER(elect) {
@@ -411,7 +439,9 @@ HANDLER(activemask) {
 
 /* What the loop does itself, or what does nothing here. */
 #define NOT_RUN(id)                                                                                \
-    HANDLER(id) { (void)inst, (void)regs; }
+    HANDLER(id) {                                                                                  \
+        (void)inst, (void)regs;                                                                    \
+    }
 NOT_RUN(nothing)
 NOT_RUN(warp_sync)
 NOT_RUN(barrier)

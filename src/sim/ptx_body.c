@@ -8,11 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_OPERANDS 1024
+#define MAX_OPERANDS      1024
 #define MAX_OPERAND_DEPTH 6
-#define MAX_STATEMENTS (1u << 22)
+#define MAX_STATEMENTS    (1u << 22)
 
-/* ---- operands ------------------------------------------------------------------------------------ */
+/* ---- operands -------------------------------------------------------------------------------- */
 
 static bool parse_operand(Parser *p, PtxOperand *operand);
 
@@ -26,8 +26,7 @@ static bool parse_operand_list(Parser *p, const char *close, PtxOperand **items,
     while (ok && !token_is(p, close)) {
         if (used == capacity && used < MAX_OPERANDS) {
             heap = malloc(MAX_OPERANDS * sizeof *heap);
-            if (!heap)
-                abort();
+            if (!heap) abort();
             memcpy(heap, few, sizeof few);
             found = heap;
             capacity = MAX_OPERANDS;
@@ -37,14 +36,12 @@ static bool parse_operand_list(Parser *p, const char *close, PtxOperand **items,
             break;
         }
         ok = parse_operand(p, &found[used++]);
-        if (ok && !parser_accept(p, ","))
-            break;
+        if (ok && !parser_accept(p, ",")) break;
     }
     p->operand_depth--;
     *count = used;
     *items = ptx_alloc(p->module->arena, used * sizeof **items);
-    if (used)
-        memcpy(*items, found, used * sizeof **items);
+    if (used) memcpy(*items, found, used * sizeof **items);
     free(heap);
     return ok && (!*close || parser_expect(p, close));
 }
@@ -84,16 +81,13 @@ static bool parse_address(Parser *p, PtxOperand *operand) {
         return parser_fail(p, "operands are nested too deep");
     PtxOperand items[8] = {0};
     do {
-        if (operand->count == 8)
-            return parser_fail(p, "too many operands between brackets");
+        if (operand->count == 8) return parser_fail(p, "too many operands between brackets");
         PtxOperand *item = &items[operand->count++];
-        if (!parse_operand(p, item))
-            return false;
+        if (!parse_operand(p, item)) return false;
         if (item->kind == OPERAND_REGISTER) {
             bool minus = token_is(p, "-");
             int64_t displacement = 0;
-            if ((minus || parser_accept(p, "+")) && !parse_integer(p, &displacement))
-                return false;
+            if ((minus || parser_accept(p, "+")) && !parse_integer(p, &displacement)) return false;
             operand->value = operand->count == 1 ? displacement : operand->value;
         }
     } while (parser_accept(p, ","));
@@ -106,23 +100,18 @@ static bool parse_address(Parser *p, PtxOperand *operand) {
 static bool parse_operand(Parser *p, PtxOperand *operand) {
     *operand = (PtxOperand){0};
     if (parser_accept(p, "[")) {
-        if (!parse_address(p, operand))
-            return false;
+        if (!parse_address(p, operand)) return false;
     } else if (parser_accept(p, "{")) {
         operand->kind = OPERAND_VECTOR;
-        if (!parse_operand_list(p, "}", &operand->items, &operand->count))
-            return false;
+        if (!parse_operand_list(p, "}", &operand->items, &operand->count)) return false;
     } else if (parser_accept(p, "(")) {
         operand->kind = OPERAND_LIST;
-        if (!parse_operand_list(p, ")", &operand->items, &operand->count))
-            return false;
+        if (!parse_operand_list(p, ")", &operand->items, &operand->count)) return false;
     } else if (token_is(p, "!") || token_is(p, "-")) {
         bool minus = token_is(p, "-");
         parser_next(p);
-        if (p->token.kind == TOKEN_PUNCT)
-            return parser_fail(p, "an operand is expected");
-        if (!parse_operand(p, operand))
-            return false;
+        if (p->token.kind == TOKEN_PUNCT) return parser_fail(p, "an operand is expected");
+        if (!parse_operand(p, operand)) return false;
         if (!minus || operand->kind == OPERAND_REGISTER)
             operand->negated = true;
         else if (operand->kind == OPERAND_INTEGER)
@@ -142,8 +131,7 @@ static bool parse_operand(Parser *p, PtxOperand *operand) {
         operand->value = (int64_t)p->token.value;
         parser_next(p);
     } else if (p->token.kind == TOKEN_WORD) {
-        if (!parse_word_operand(p, operand))
-            return false;
+        if (!parse_word_operand(p, operand)) return false;
     } else {
         return parser_fail(p, "an operand is expected");
     }
@@ -152,14 +140,13 @@ static bool parse_operand(Parser *p, PtxOperand *operand) {
         items[0] = *operand;
         if (p->operand_depth > MAX_OPERAND_DEPTH || p->token.kind != TOKEN_WORD)
             return parser_fail(p, "a register is expected after '|'");
-        if (!parse_word_operand(p, &items[1]))
-            return false;
+        if (!parse_word_operand(p, &items[1])) return false;
         *operand = (PtxOperand){.kind = OPERAND_PAIR, .count = 2, .items = items};
     }
     return true;
 }
 
-/* ---- .loc ------------------------------------------------------------------------------------------ */
+/* ---- .loc ------------------------------------------------------------------------------------ */
 
 static uint32_t *loc_bucket(Parser *p, uint32_t file, uint32_t line, uint32_t column) {
     uint32_t hash = file * 2654435761u ^ line * 40503u ^ column * 2246822519u;
@@ -169,8 +156,7 @@ static uint32_t *loc_bucket(Parser *p, uint32_t file, uint32_t line, uint32_t co
 static bool parse_place(Parser *p, uint32_t place[3]) {
     for (int i = 0; i < 3; i++) {
         int64_t value;
-        if (!parse_integer(p, &value))
-            return false;
+        if (!parse_integer(p, &value)) return false;
         place[i] = value < 0 || value > UINT32_MAX ? 0 : (uint32_t)value;
     }
     return true;
@@ -182,18 +168,15 @@ static bool parse_loc(Parser *p, uint32_t *current) {
     PtxFunction *f = p->function;
     uint32_t place[3], site[3];
     parser_next(p);
-    if (!parse_place(p, place))
-        return false;
+    if (!parse_place(p, place)) return false;
     PtxLoc loc = {place[0], place[1], place[2], PTX_NO_LOC, 0};
     while (parser_accept(p, ",")) {
         if (parser_accept(p, "function_name")) {
             parser_next(p);
             int64_t offset;
-            if (parser_accept(p, "+") && !parse_integer(p, &offset))
-                return false;
+            if (parser_accept(p, "+") && !parse_integer(p, &offset)) return false;
         } else if (parser_accept(p, "inlined_at")) {
-            if (!parse_place(p, site))
-                return false;
+            if (!parse_place(p, site)) return false;
             uint32_t at = *loc_bucket(p, site[0], site[1], site[2]);
             while (at && (f->locs[at - 1].file != site[0] || f->locs[at - 1].line != site[1] ||
                           f->locs[at - 1].column != site[2]))
@@ -217,7 +200,7 @@ static bool parse_loc(Parser *p, uint32_t *current) {
     return true;
 }
 
-/* ---- declarations ----------------------------------------------------------------------------------- */
+/* ---- declarations ---------------------------------------------------------------------------- */
 
 static bool parse_registers(Parser *p) {
     parser_next(p);
@@ -226,14 +209,12 @@ static bool parse_registers(Parser *p) {
         return parser_fail(p, "a register type is expected");
     parser_next(p);
     do {
-        if (p->token.kind != TOKEN_WORD)
-            return parser_fail(p, "a register's name is expected");
+        if (p->token.kind != TOKEN_WORD) return parser_fail(p, "a register's name is expected");
         PtxName *name = ptx_name(p->module, p->token.start, p->token.length);
         parser_next(p);
         bool range = parser_accept(p, "<");
         int64_t count = 1;
-        if (range && (!parse_integer(p, &count) || !parser_expect(p, ">")))
-            return false;
+        if (range && (!parse_integer(p, &count) || !parser_expect(p, ">"))) return false;
         Binding *binding = ptx_bind(p, name, range ? BINDING_RANGE : BINDING_REGISTER);
         binding->type = type;
         binding->index = UINT32_MAX; // made when first met
@@ -244,7 +225,8 @@ static bool parse_registers(Parser *p) {
 
 static bool parse_label(Parser *p, const char *name) {
     PtxFunction *f = p->function;
-    PtxLabel label = {.name = name, .scope = p->scope_ids[p->depth], .statement = f->statement_count};
+    PtxLabel label = {
+        .name = name, .scope = p->scope_ids[p->depth], .statement = f->statement_count};
     if (parser_accept(p, ".branchtargets")) {
         label.is_branch_targets = true;
         if (!parse_operand_list(p, "", &label.targets, &label.target_count) ||
@@ -260,12 +242,15 @@ static bool parse_label(Parser *p, const char *name) {
     return true;
 }
 
-/* ---- instructions ------------------------------------------------------------------------------------ */
+/* ---- instructions ---------------------------------------------------------------------------- */
 
 static bool parse_instruction(Parser *p, uint32_t loc) {
     PtxFunction *f = p->function;
-    PtxStatement s = {.guard = PTX_NO_GUARD, .line = p->token.line, .loc = loc,
-                      .scope = p->scope_ids[p->depth], .text = p->token.start};
+    PtxStatement s = {.guard = PTX_NO_GUARD,
+                      .line = p->token.line,
+                      .loc = loc,
+                      .scope = p->scope_ids[p->depth],
+                      .text = p->token.start};
     if (parser_accept(p, "@")) {
         s.guard_negated = parser_accept(p, "!");
         if (p->token.kind != TOKEN_WORD ||
@@ -274,20 +259,17 @@ static bool parse_instruction(Parser *p, uint32_t loc) {
             return parser_fail(p, "a predicate is expected after '@'");
         parser_next(p);
     }
-    if (p->token.kind != TOKEN_WORD)
-        return parser_fail(p, "an instruction is expected");
+    if (p->token.kind != TOKEN_WORD) return parser_fail(p, "an instruction is expected");
     s.opcode = ptx_intern(p->module, p->token.start, p->token.length);
     parser_next(p);
     p->operand_depth = 0;
     if (!token_is(p, ";") && !parse_operand_list(p, "", &s.operands, &s.operand_count))
         return false;
     s.text_bytes = (uint32_t)(p->token.start - s.text);
-    if (!parser_expect(p, ";"))
-        return false;
-    if (f->statement_count >= MAX_STATEMENTS)
-        return parser_fail(p, "the function is too long");
-    f->statements = ptx_grow(f->statements, f->statement_count, &f->statement_capacity,
-                             sizeof *f->statements);
+    if (!parser_expect(p, ";")) return false;
+    if (f->statement_count >= MAX_STATEMENTS) return parser_fail(p, "the function is too long");
+    f->statements =
+        ptx_grow(f->statements, f->statement_count, &f->statement_capacity, sizeof *f->statements);
     f->statements[f->statement_count++] = s;
     return true;
 }
@@ -307,12 +289,9 @@ static bool parse_word_statement(Parser *p, uint32_t *loc) {
         p->token = token;
         return parse_instruction(p, *loc);
     }
-    if (token_is(p, ".reg"))
-        return parse_registers(p);
-    if (token_is(p, ".loc"))
-        return parse_loc(p, loc);
-    if (parser_accept(p, ".extern"))
-        return true;
+    if (token_is(p, ".reg")) return parse_registers(p);
+    if (token_is(p, ".loc")) return parse_loc(p, loc);
+    if (parser_accept(p, ".extern")) return true;
     if (token_is(p, ".local") || token_is(p, ".shared") || token_is(p, ".param"))
         return parse_variable(p, &f->variables, NULL) && parser_expect(p, ";");
     if (token_is(p, ".global") || token_is(p, ".const"))
@@ -332,22 +311,18 @@ bool parse_body(Parser *p, PtxFunction *function) {
     parser_next(p); // '{'
     for (;;) {
         if (parser_accept(p, "}")) {
-            if (p->depth == outer)
-                return true;
+            if (p->depth == outer) return true;
             ptx_close_scope(p);
         } else if (token_is(p, "{")) {
-            if (p->depth + 1 >= PTX_MAX_DEPTH)
-                return parser_fail(p, "scopes are nested too deep");
+            if (p->depth + 1 >= PTX_MAX_DEPTH) return parser_fail(p, "scopes are nested too deep");
             ptx_open_scope(p);
             parser_next(p);
         } else if (token_is(p, "@")) {
-            if (!parse_instruction(p, loc))
-                return false;
+            if (!parse_instruction(p, loc)) return false;
         } else if (parser_accept(p, ";")) {
             continue;
         } else if (p->token.kind == TOKEN_WORD) {
-            if (!parse_word_statement(p, &loc))
-                return false;
+            if (!parse_word_statement(p, &loc)) return false;
         } else {
             return parser_fail(p, "a statement is expected");
         }

@@ -23,20 +23,17 @@ PtxModule *ptx_module_load(const char *text, size_t bytes, char message[512]) {
     while (bytes && !text[bytes - 1]) // padding of fat binaries
         bytes--;
     PtxModule *module = calloc(1, sizeof *module);
-    if (!module)
-        abort();
+    if (!module) abort();
     module->arena = ptx_arena_new();
     module->source = ptx_text(module->arena, text, bytes);
     module->source_bytes = bytes;
-    if (ptx_parse(module, message))
-        return module;
+    if (ptx_parse(module, message)) return module;
     ptx_module_free(module);
     return NULL;
 }
 
 void ptx_module_free(PtxModule *module) {
-    if (!module)
-        return;
+    if (!module) return;
     for (PtxFunction *f = module->functions; f; f = f->next) {
         code_free(f->code);
         free(f->failure);
@@ -47,8 +44,7 @@ void ptx_module_free(PtxModule *module) {
         free(f->locs);
     }
     for (PtxVariable *v = module->variables; v; v = v->next)
-        if (v->placed)
-            memory_free((void *)(uintptr_t)v->address);
+        if (v->placed) memory_free((void *)(uintptr_t)v->address);
     free(module->names);
     ptx_arena_free(module->arena);
     free(module);
@@ -57,16 +53,13 @@ void ptx_module_free(PtxModule *module) {
 PtxKernel *ptx_kernel(PtxModule *module, const char *name, char message[512]) {
     message[0] = 0;
     PtxFunction *f = ptx_find_function(module, name);
-    if (!f || !f->is_entry || !f->has_body)
-        return NULL;
+    if (!f || !f->is_entry || !f->has_body) return NULL;
     pthread_mutex_lock(&decode_lock);
     if (!f->code && !f->failure) {
         f->code = decode_function(module, f, message);
-        if (!f->code)
-            f->failure = strdup(message);
+        if (!f->code) f->failure = strdup(message);
     }
-    if (!f->code)
-        snprintf(message, 512, "%s", f->failure ? f->failure : "out of memory");
+    if (!f->code) snprintf(message, 512, "%s", f->failure ? f->failure : "out of memory");
     pthread_mutex_unlock(&decode_lock);
     return f->code;
 }
@@ -86,8 +79,7 @@ uint32_t ptx_kernel_local_bytes(const PtxKernel *kernel) {
 
 bool ptx_variable(PtxModule *module, const char *name, uint64_t *address, uint64_t *bytes) {
     PtxVariable *v = ptx_find_variable(module, name);
-    if (!v || (v->space != SPACE_GLOBAL && v->space != SPACE_CONST))
-        return false;
+    if (!v || (v->space != SPACE_GLOBAL && v->space != SPACE_CONST)) return false;
     *address = variable_place(module, v);
     *bytes = v->bytes;
     return *address != 0;

@@ -46,12 +46,9 @@ static void skip_blanks(Lexer *lexer) {
 }
 
 static int digit_value(char c) {
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    if (c >= 'a' && c <= 'f')
-        return c - 'a' + 10;
-    if (c >= 'A' && c <= 'F')
-        return c - 'A' + 10;
+    if (c >= '0' && c <= '9') return c - '0';
+    if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+    if (c >= 'A' && c <= 'F') return c - 'A' + 10;
     return 99;
 }
 
@@ -100,15 +97,13 @@ static void read_number(Lexer *lexer, Token *token) {
         }
         token->value = read_digits(lexer, *at == '0' ? 8 : 10, -1);
     }
-    if (lexer->at < lexer->end && *lexer->at == 'U')
-        lexer->at++;
+    if (lexer->at < lexer->end && *lexer->at == 'U') lexer->at++;
 }
 
 Token lexer_next(Lexer *lexer) {
     skip_blanks(lexer);
     Token token = {.kind = TOKEN_END, .start = lexer->at, .line = lexer->line};
-    if (lexer->at >= lexer->end)
-        return token;
+    if (lexer->at >= lexer->end) return token;
     char c = *lexer->at;
     if (isdigit((unsigned char)c)) {
         read_number(lexer, &token);

@@ -23,8 +23,7 @@ struct PtxArena {
 
 static void *must_allocate(size_t bytes) {
     void *memory = calloc(1, bytes ? bytes : 1);
-    if (!memory)
-        abort();
+    if (!memory) abort();
     return memory;
 }
 
@@ -62,12 +61,10 @@ char *ptx_text(PtxArena *arena, const char *text, size_t bytes) {
 }
 
 void *ptx_grow(void *data, uint32_t count, uint32_t *capacity, size_t element_bytes) {
-    if (count < *capacity)
-        return data;
+    if (count < *capacity) return data;
     *capacity = *capacity ? *capacity * 2 : 16;
     data = realloc(data, *capacity * element_bytes);
-    if (!data)
-        abort();
+    if (!data) abort();
     return data;
 }
 
@@ -83,8 +80,7 @@ static void enlarge_names(PtxModule *module) {
     PtxName **names = must_allocate(capacity * sizeof *names);
     for (uint32_t i = 0; i < module->name_capacity; i++) {
         PtxName *name = module->names[i];
-        if (!name)
-            continue;
+        if (!name) continue;
         uint32_t at = name->hash & (capacity - 1);
         while (names[at])
             at = (at + 1) & (capacity - 1);
@@ -96,8 +92,7 @@ static void enlarge_names(PtxModule *module) {
 }
 
 PtxName *ptx_name(PtxModule *module, const char *text, size_t bytes) {
-    if (module->name_count * 2 >= module->name_capacity)
-        enlarge_names(module);
+    if (module->name_count * 2 >= module->name_capacity) enlarge_names(module);
     uint32_t hash = hash_text(text, bytes);
     uint32_t at = hash & (module->name_capacity - 1);
     for (PtxName *name; (name = module->names[at]); at = (at + 1) & (module->name_capacity - 1))
@@ -116,7 +111,7 @@ const char *ptx_intern(PtxModule *module, const char *text, size_t bytes) {
     return ptx_name(module, text, bytes)->text;
 }
 
-/* ---- scopes --------------------------------------------------------------------------------- */
+/* ---- scopes ---------------------------------------------------------------------------------- */
 
 static Binding *bind_at(Parser *p, PtxName *name, BindingKind kind, uint32_t depth) {
     Binding *binding = ptx_alloc(p->module->arena, sizeof *binding);
@@ -136,8 +131,8 @@ Binding *ptx_bind(Parser *p, PtxName *name, BindingKind kind) {
 
 void ptx_open_scope(Parser *p) {
     PtxFunction *f = p->function;
-    f->scope_parents = ptx_grow(f->scope_parents, f->scope_count, &f->scope_capacity,
-                                sizeof *f->scope_parents);
+    f->scope_parents =
+        ptx_grow(f->scope_parents, f->scope_count, &f->scope_capacity, sizeof *f->scope_parents);
     f->scope_parents[f->scope_count] = p->scope_ids[p->depth];
     p->depth++;
     p->scopes[p->depth] = NULL;
@@ -163,8 +158,7 @@ bool ptx_resolve_register(Parser *p, const char *text, size_t bytes, uint32_t *i
         size_t prefix = bytes;
         while (prefix && isdigit((unsigned char)text[prefix - 1]))
             prefix--;
-        if (prefix == bytes || bytes - prefix > 9)
-            return false;
+        if (prefix == bytes || bytes - prefix > 9) return false;
         Binding *range = ptx_name(p->module, text, prefix)->binding;
         if (!range || range->kind != BINDING_RANGE ||
             strtoul(name->text + prefix, NULL, 10) >= range->count)
@@ -173,8 +167,7 @@ bool ptx_resolve_register(Parser *p, const char *text, size_t bytes, uint32_t *i
         made->type = range->type;
         made->index = new_register(p->function, name->text, range->type);
     }
-    if (name->binding->kind != BINDING_REGISTER)
-        return false;
+    if (name->binding->kind != BINDING_REGISTER) return false;
     if (name->binding->index == UINT32_MAX)
         name->binding->index = new_register(p->function, name->text, name->binding->type);
     *index = name->binding->index;

@@ -21,7 +21,7 @@ struct PtxName {
     Binding *binding;
 };
 
-#define PTX_MAX_DEPTH 256
+#define PTX_MAX_DEPTH   256
 #define PTX_LOC_BUCKETS 1024
 
 typedef struct {
@@ -34,7 +34,7 @@ typedef struct {
     uint32_t depth;
     uint32_t operand_depth;
     uint32_t loc_heads[PTX_LOC_BUCKETS]; // newest .loc by place, as 1 + index
-    char *message; // 512 bytes; set once
+    char *message;                       // 512 bytes; set once
     bool failed;
 } Parser;
 

@@ -67,7 +67,7 @@ static SimReport expect_report(const char *body, uint32_t threads, uint32_t writ
     return w.run.reports[0];
 }
 
-/* ---- bounds ------------------------------------------------------------------------------------------ */
+/* ---- bounds ---------------------------------------------------------------------------------- */
 
 static void test_read_past_the_end_names_line_thread_and_tensor(void **state) {
     (void)state;
@@ -159,7 +159,7 @@ static void test_guarded_access_out_of_bounds_is_clean(void **state) {
     expect_clean("setp.lt.u32 %p0, %r0, 64;\n@%p0 ld.global.u32 %r1, [%l2];\n@%p0 st.global.u32 [%l3], %r1;\n", 96, 64);
 }
 
-/* ---- initialised-ness --------------------------------------------------------------------------------- */
+/* ---- initialised-ness ------------------------------------------------------------------------ */
 
 static void test_uninitialised_value_reaches_a_store(void **state) {
     (void)state;
@@ -246,7 +246,7 @@ static void test_value_overwritten_before_use_is_clean(void **state) {
                  32, 4);
 }
 
-/* ---- ends ----------------------------------------------------------------------------------------------- */
+/* ---- ends ------------------------------------------------------------------------------------ */
 
 static void test_endless_loop_is_stopped_by_budget_and_names_its_lines(void **state) {
     (void)state;
@@ -278,7 +278,7 @@ static void test_assertion_names_its_condition(void **state) {
     assert_int_equal(run.reports[0].count, 3);
 }
 
-/* ---- text that is no good ---------------------------------------------------------------------------------- */
+/* ---- text that is no good -------------------------------------------------------------------- */
 
 static void expect_refusal(const char *text, const char *part) {
     PtxRun run = ptx_run(text, "k", &(PtxLaunch){.block = {1}});

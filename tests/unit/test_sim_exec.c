@@ -46,7 +46,7 @@ static uint32_t *run_clean(const char *body, PtxLaunch launch, size_t words) {
 #define STORE_R9 "mad.wide.u32 %l9, %r0, 4, %l0;\nst.global.b32 [%l9], %r9;\n"
 #define BLOCK(n) ((PtxLaunch){.block = {n}})
 
-/* ---- divergence ------------------------------------------------------------------------------------ */
+/* ---- divergence ------------------------------------------------------------------------------ */
 
 static void test_diverged_lanes_meet_after_if_and_else(void **state) {
     (void)state;
@@ -114,7 +114,7 @@ static void test_labels_and_registers_of_a_scope_repeat(void **state) {
     memory_free(w);
 }
 
-/* ---- progress -------------------------------------------------------------------------------------------- */
+/* ---- progress -------------------------------------------------------------------------------- */
 
 static void test_lanes_of_a_warp_take_a_spin_lock(void **state) {
     (void)state;
@@ -182,7 +182,7 @@ static void test_last_block_sees_what_all_wrote(void **state) {
     memory_free(w);
 }
 
-/* ---- barriers ---------------------------------------------------------------------------------------------- */
+/* ---- barriers -------------------------------------------------------------------------------- */
 
 static void test_barrier_orders_shared_memory(void **state) {
     (void)state;
@@ -234,7 +234,7 @@ static void test_barrier_that_some_never_reach_is_a_deadlock(void **state) {
     memory_free(w);
 }
 
-/* ---- lanes together -------------------------------------------------------------------------------------------- */
+/* ---- lanes together -------------------------------------------------------------------------- */
 
 static void test_shuffles(void **state) {
     (void)state;
@@ -291,7 +291,7 @@ static void test_votes_matches_and_reductions(void **state) {
     memory_free(w);
 }
 
-/* ---- memory ------------------------------------------------------------------------------------------------------- */
+/* ---- memory ---------------------------------------------------------------------------------- */
 
 static void test_loads_and_stores_of_all_widths(void **state) {
     (void)state;
@@ -411,7 +411,7 @@ static void test_carries_pass_from_word_to_word(void **state) {
     memory_free(w);
 }
 
-/* ---- functions and variables ------------------------------------------------------------------------------------------ */
+/* ---- functions and variables ----------------------------------------------------------------- */
 
 static void test_recursion_with_lanes_at_different_depths(void **state) {
     (void)state;
