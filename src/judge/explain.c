@@ -159,6 +159,12 @@ static int line_in_words(const char *words) {
     return line > 0 ? line : 0;
 }
 
+/* What the runner says of host code that follows a device pointer: ": host code touches …". */
+static const char *device_memory_in_words(Arena *arena, const char *words) {
+    const char *said = strstr(words, "host code touches the device memory of ");
+    return said ? arena_printf(arena, ": %.*s", (int)strcspn(said, "\r\n"), said) : "";
+}
+
 Outcome explain_death(Trial *trial, bool loading) {
     const Peer *runner = &trial->judge->runner;
     const char *how =
@@ -167,9 +173,10 @@ Outcome explain_death(Trial *trial, bool loading) {
                            strsignal(runner->signal))
             : arena_printf(trial->arena, "ended the process with exit code %d", runner->exit_code);
     int line = line_in_words(runner->last_words);
-    verdict_begin(trial, VERDICT_LAUNCH_ERROR, line, "process", "%s%s %s%s",
+    verdict_begin(trial, VERDICT_LAUNCH_ERROR, line, "process", "%s%s %s%s%s",
                   line ? arena_printf(trial->arena, "kernel.cu:%d: ", line) : "kernel.cu: ",
-                  loading ? "a static constructor" : "launch()", how, at_shape(trial));
+                  loading ? "a static constructor" : "launch()", how,
+                  device_memory_in_words(trial->arena, runner->last_words), at_shape(trial));
     Json *evidence = trial->verdict->evidence;
     evidence_set(evidence, "phase", json_string(loading ? "load" : "launch"));
     evidence_set(evidence, "signal",

@@ -55,6 +55,7 @@ bool cudart_open(Cudart *cudart, const DeviceChoice *choice, Fault *why) {
         {"sim_configure", &cudart->sim_configure, true},
         {"sim_name", &cudart->sim_name, true},
         {"sim_set_initialized", &cudart->sim_set_initialized, true},
+        {"sim_hide_memory", &cudart->sim_hide_memory, true},
         {"sim_take_reports", &cudart->sim_take_reports, true},
         {"sim_take_counters", &cudart->sim_take_counters, true},
         {"sim_arch", &cudart->sim_arch, true},

@@ -5,9 +5,11 @@
  */
 #include "runner/runner.h"
 #include <dlfcn.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 enum { MAX_DIMS = 64, MAX_REPORTS = 64, MAX_COUNTERS = 1024 };
 
@@ -55,6 +57,45 @@ static bool provide_workspace(Runner *runner, uint64_t bytes, bool *out_of_memor
     return guarded_poison(runner, &runner->workspace, why);
 }
 
+/* ---- host code that touches device memory ---------------------------------------------------- */
+
+/* A handler gets no argument of ours; set before the handler is. */
+static const Runner *interrupted;
+
+static const Guarded *tensor_at(const Runner *runner, uintptr_t address) {
+    for (uint32_t i = 0; i <= runner->count; i++) {
+        const Guarded *memory =
+            i == runner->count ? &runner->workspace : &runner->tensors[i].memory;
+        if (address - (uintptr_t)memory->base < memory->total) return memory;
+    }
+    return NULL;
+}
+
+/* Says what was touched, if that was hidden; the access is then repeated and kills us. The judge
+ * reads this sentence from our stderr. */
+static void explain_crash(int number, siginfo_t *info, void *context) {
+    (void)context;
+    const Guarded *memory = tensor_at(interrupted, (uintptr_t)info->si_addr);
+    if (memory) {
+        const char *const words[] = {"\nhost code touches the device memory of ", memory->name,
+                                     "\n"};
+        for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+            if (write(STDERR_FILENO, words[i], strlen(words[i])) < 0) break;
+    }
+    signal(number, SIG_DFL);
+}
+
+static void hide_tensors(const Runner *runner, bool hidden) {
+    if (!runner->cudart.simulated) return; // a GPU's memory is out of reach anyway
+    struct sigaction action = {.sa_sigaction = explain_crash, .sa_flags = SA_SIGINFO};
+    interrupted = runner;
+    if (!hidden) action = (struct sigaction){.sa_handler = SIG_DFL};
+    sigaction(SIGSEGV, &action, NULL);
+    runner->cudart.sim_hide_memory(hidden);
+}
+
+/* ---- launching --------------------------------------------------------------------------------- */
+
 static CudaError launch_and_wait(Runner *runner, const int64_t *dims, LaunchPhase *phase,
                                  double *seconds) {
     const Cudart *cudart = &runner->cudart;
@@ -64,8 +105,10 @@ static CudaError launch_and_wait(Runner *runner, const int64_t *dims, LaunchPhas
 
     double begin = now_seconds();
     *phase = LAUNCH_RETURNED;
+    hide_tensors(runner, true);
     CudaError error = runner->entry(tensors, dims, runner->workspace.data, runner->workspace.bytes,
                                     runner->stream);
+    hide_tensors(runner, false);
     if (error == CUDA_SUCCESS) {
         *phase = LAUNCH_PENDING;
         error = cudart->GetLastError();

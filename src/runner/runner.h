@@ -48,6 +48,7 @@ typedef struct {
     void (*sim_configure)(const SimOptions *);
     void (*sim_name)(void *, size_t, const char *);
     void (*sim_set_initialized)(void *, size_t, int);
+    void (*sim_hide_memory)(int);
     size_t (*sim_take_reports)(SimReport *, size_t);
     size_t (*sim_take_counters)(SimCounter *, size_t);
     const char *(*sim_arch)(void);

@@ -50,7 +50,7 @@ static const char kernel[] =
     "    while (for_ever) { }\n"
     "    if (dims.mode == CRASH) *(volatile int *)nullptr = 1;\n"
     "    if (dims.mode == ERROR) return cudaErrorNotSupported;\n"
-    "    if (dims.mode == RED_ZONE) ((char *)y)[-3] ^= 1;\n"
+    "    if (dims.mode == RED_ZONE) cudaMemsetAsync((char *)y - 3, 1, 1, stream);\n"
     "    if (dims.mode == GARBAGE)\n"
     "        for (int fd = 3; fd < 128; fd++) system_call(1, fd, \"garbage garbage\", 15);\n"
     "    if (dims.mode == EXIT) system_call(231, 7, nullptr, 0);\n"

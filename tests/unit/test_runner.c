@@ -16,15 +16,18 @@
 
 #define SECONDS 10.0
 
+#define ENTRY_BEGIN                                                                                \
+    "int cudaMemcpy(void *, const void *, size_t, int); enum { UP = 1, DOWN };"                    \
+    "int cutegen_entry_v1(void *const *t, const int64_t *dims, void *ws, size_t b, void *s) {"
+#define ENTRY(body) ENTRY_BEGIN " " body " }"
+
 /* y[i] = 2 * x[i] for the n of the first dim. */
 #define DOUBLE_IT                                                                                  \
-    "int cutegen_entry_v1(void *const *t, const int64_t *dims, void *ws, size_t b, void *s) {"     \
-    "    const float *x = t[0]; float *y = t[1];"                                                  \
-    "    for (int64_t i = 0; i < dims[0]; i++) y[i] = 2 * x[i];"                                   \
-    "    return 0; }"
-#define ENTRY(body)                                                                                \
-    "int cutegen_entry_v1(void *const *t, const int64_t *dims, void *ws, size_t b, void *s) "      \
-    "{ " body " }"
+    ENTRY("size_t n = dims[0] * sizeof(float); float *y = malloc(n);"                              \
+          "cudaMemcpy(y, t[0], n, DOWN);"                                                          \
+          "for (int64_t i = 0; i < dims[0]; i++) y[i] *= 2;"                                       \
+          "cudaMemcpy(t[1], y, n, UP);"                                                            \
+          "free(y); return 0;")
 
 typedef struct {
     Arena *arena;
@@ -217,7 +220,10 @@ static void test_tensors_larger_than_the_staging_buffer_arrive_whole(void **stat
 
 static void test_a_byte_past_an_output_shows_in_its_red_zone(void **state) {
     World *world = *state;
-    begin(world, ENTRY("((char *)t[1])[4 * dims[0] + 2] ^= 1; return 0;"), 5);
+    begin(world,
+          ENTRY("char c, *past = (char *)t[1] + 4 * dims[0] + 2; cudaMemcpy(&c, past, 1, DOWN);"
+                "c ^= 1; cudaMemcpy(past, &c, 1, UP); return 0;"),
+          5);
     assert_int_equal(launch(world, 5, NULL, SECONDS), PEER_OK);
     WireWriter request = {0};
     assert_int_equal(ask(world, RUNNER_REDZONES, &request, RUNNER_REDZONES, SECONDS), PEER_OK);
@@ -249,15 +255,30 @@ static void test_what_a_kernel_prints_does_not_reach_the_frames(void **state) {
 
 static void test_workspace_has_the_size_the_kernel_asked_for(void **state) {
     World *world = *state;
-    begin(
-        world,
-        "size_t cutegen_workspace_bytes_v1(const int64_t *dims) { return 100 * dims[0]; }" ENTRY(
-            "return b == 500 && (uintptr_t)ws % 256 == 0 && *(unsigned char *)ws == 0xFF ? 0 : 1;"),
-        5);
+    begin(world,
+          "size_t cutegen_workspace_bytes_v1(const int64_t *dims) { return 100 * dims[0]; }" ENTRY(
+              "unsigned char c = 0; cudaMemcpy(&c, ws, 1, DOWN);"
+              "return b == 500 && (uintptr_t)ws % 256 == 0 && c == 0xFF ? 0 : 1;"),
+          5);
     Launched launched;
     assert_int_equal(launch(world, 5, &launched, SECONDS), PEER_OK);
     assert_int_equal(launched.error, 0);
     assert_int_equal(launched.workspace_bytes, 500);
+}
+
+static void test_host_code_that_touches_device_memory_crashes_as_on_a_gpu(void **state) {
+    World *world = *state;
+    static const char *const accesses[] = {"return *(volatile int *)t[0] == 7;",
+                                           "*(volatile int *)t[1] = 7; return 0;"};
+    static const char *const words[] = {"host code touches the device memory of x",
+                                        "host code touches the device memory of y"};
+    for (int i = 0; i < 2; i++) {
+        begin(world, arena_printf(world->arena, "%s%s }", ENTRY_BEGIN, accesses[i]), 5);
+        assert_int_equal(launch(world, 5, NULL, SECONDS), PEER_DIED);
+        assert_int_equal(world->runner.signal, SIGSEGV);
+        assert_non_null(strstr(world->runner.last_words, words[i]));
+        peer_stop(&world->runner);
+    }
 }
 
 static void test_workspace_beyond_the_device_is_told_as_such(void **state) {
@@ -598,6 +619,7 @@ int main(void) {
         TEST(test_red_zones_of_a_careful_kernel_are_whole),
         TEST(test_what_a_kernel_prints_does_not_reach_the_frames),
         TEST(test_workspace_has_the_size_the_kernel_asked_for),
+        TEST(test_host_code_that_touches_device_memory_crashes_as_on_a_gpu),
         TEST(test_workspace_beyond_the_device_is_told_as_such),
         TEST(test_error_that_launch_returns_is_named),
         TEST(test_error_that_launch_swallows_is_found_pending),
