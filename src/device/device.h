@@ -68,5 +68,6 @@ bool runner_start(Arena *arena, const Installation *installation, const DeviceSp
 bool oracle_start(Arena *arena, const Installation *installation, const DeviceSpec *spec,
                   const char *exchange, Cancel *cancel, Peer *oracle, Error *err);
 /* An empty file in /dev/shm (else $TMPDIR), mode 0600. The runner writes tensors into it, the
- * oracle only reads them. Removed by the caller. */
+ * oracle only reads them. Goes with the arena; one whose process was killed goes when the next is
+ * created. */
 char *exchange_create(Arena *arena, Error *err);

@@ -4,10 +4,13 @@
  * stays one word. The other place must see the same files (shared file system).
  */
 #include "device/device.h"
+#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -131,17 +134,62 @@ bool oracle_start(Arena *arena, const Installation *installation, const DeviceSp
     return start(arena, spec, argv, cancel, "oracle", ORACLE_HELLO, oracle, err);
 }
 
+/* ---- the exchange file -------------------------------------------------------------------- */
+
+#define EXCHANGE_PREFIX "cutegen-exchange-"
+
+typedef struct {
+    const char *path;
+    int fd; // locked for as long as we live
+} Exchange;
+
+static void exchange_remove(void *what) {
+    Exchange *exchange = what;
+    unlink(exchange->path);
+    close(exchange->fd);
+}
+
+/* Removes what killed processes left behind: files that nobody has locked. Those of other users
+ * cannot be opened. */
+static void exchange_sweep(Arena *arena, const char *place) {
+    DIR *directory = opendir(place);
+    if (!directory) return;
+    for (struct dirent *entry; (entry = readdir(directory));) {
+        if (!text_starts_with(entry->d_name, EXCHANGE_PREFIX)) continue;
+        const char *path = path_join(arena, place, entry->d_name);
+        int fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+        if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0) unlink(path);
+        if (fd >= 0) close(fd);
+    }
+    closedir(directory);
+}
+
+/* A new file at `template` with our lock on it; -1 with errno. A sweeper that comes between the
+ * two steps takes it for abandoned and removes it: then once more. */
+static int exchange_open(Arena *arena, const char *template, char **path) {
+    for (;;) {
+        *path = arena_string(arena, template);
+        int fd = mkostemp(*path, O_CLOEXEC); // mode 0600
+        if (fd < 0) return -1;
+        struct stat status;
+        while (flock(fd, LOCK_EX) != 0 && errno == EINTR) {}
+        if (fstat(fd, &status) == 0 && status.st_nlink > 0) return fd;
+        close(fd);
+    }
+}
+
 char *exchange_create(Arena *arena, Error *err) {
     const char *temporary = getenv("TMPDIR");
     const char *places[] = {"/dev/shm", temporary && *temporary ? temporary : "/tmp"};
     char *path = NULL;
     for (size_t i = 0; i < COUNT_OF(places); i++) {
-        path = path_join(arena, places[i], "cutegen-exchange-XXXXXX");
-        int fd = mkstemp(path); // mode 0600
-        if (fd >= 0) {
-            close(fd);
-            return path;
-        }
+        exchange_sweep(arena, places[i]);
+        int fd = exchange_open(arena, path_join(arena, places[i], EXCHANGE_PREFIX "XXXXXX"), &path);
+        if (fd < 0) continue;
+        Exchange *exchange = arena_new_of(arena, Exchange);
+        *exchange = (Exchange){.path = path, .fd = fd};
+        arena_defer(arena, exchange_remove, exchange);
+        return path;
     }
     error_input(err, "cannot create %s: %s; set TMPDIR to a directory that can be written", path,
                 strerror(errno));

@@ -6,7 +6,6 @@
  */
 #include "judge/trial.h"
 #include <string.h>
-#include <unistd.h>
 
 enum { DEFAULT_SEEDS = 3, MAX_SEEDS = 64, SEED_BITS = 48, SEEDS_PER_SHAPE = 1024, ATTEMPTS = 2 };
 
@@ -48,7 +47,6 @@ void judge_close(Judge *judge) {
     if (!judge || !judge->arena) return;
     peer_stop(&judge->runner);
     peer_stop(&judge->oracle);
-    if (judge->exchange) unlink(judge->exchange);
     arena_free(judge->arena);
     judge->arena = NULL;
 }
