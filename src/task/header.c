@@ -100,8 +100,6 @@ char *task_kernel_footer(Arena *arena, const Task *task) {
     buf_puts(&buf, "\n#line 1 \"" CONTRACT_FOOTER_FILE "\"\n#include \"task.h\"\n");
     buf_puts(&buf,
              "#define CUTEGEN_EXPORT extern \"C\" __attribute__((visibility(\"default\")))\n");
-    buf_printf(&buf, "CUTEGEN_EXPORT int cutegen_contract_v%d(void) { return %d; }\n",
-               CONTRACT_VERSION, CONTRACT_VERSION);
     // A second launch() with other parameters would leave the declared one undefined. Taking the
     // address of an overloaded name makes that an error of the compiler, not of the linker.
     buf_puts(&buf, "using cutegen_launch_as_task_h_declares_it = decltype(&::launch);\n");
