@@ -50,7 +50,7 @@ static const OptionRow option_table[OPTION_COUNT] = {
                                   FIELD(reference_timeout_s), 1, 86400,
                                   "seconds the reference may take (default 300)"},
     [OPTION_QUICK] = {"quick", 0, VALUE_NONE, NULL, FIELD(quick), 0, 0,
-                      "judge the small check shapes alone"},
+                      "judge the check shapes alone, if there are any"},
     [OPTION_JSON] = {"json", 0, VALUE_NONE, NULL, FIELD(json), 0, 0,
                      "JSON on standard output, progress on standard error"},
     [OPTION_QUIET] = {"quiet", 'q', VALUE_NONE, NULL, FIELD(quiet), 0, 0,

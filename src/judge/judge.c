@@ -69,8 +69,10 @@ static void tell(const Trial *trial, const char *what) {
     if (options->progress) options->progress(options->progress_context, what);
 }
 
+/* Never none: a task without check shapes is judged at its full size, quick or not. */
 static int shape_count(const Trial *trial) {
-    return trial->task->check_count + (trial->judge->options.quick ? 0 : 1);
+    int checks = trial->task->check_count;
+    return checks > 0 && trial->judge->options.quick ? checks : checks + 1;
 }
 
 static const Dims *shape_at(const Trial *trial, int index) {
@@ -154,7 +156,10 @@ static Outcome judge_built(Trial *trial) {
     if (outcome == GO_ON) {
         int shapes = shape_count(trial);
         trial->dims = NULL;
-        verdict_begin(trial, VERDICT_PASS, 0, "passed", "right on all %d shapes", shapes);
+        verdict_begin(trial, VERDICT_PASS, 0, "passed", "%s",
+                      shapes == 1
+                          ? "right on the task's only shape"
+                          : arena_printf(trial->arena, "right on all %d shapes", shapes));
         evidence_set(trial->verdict->evidence, "shapes", json_incref(trial->shapes));
         repair_write(trial, NULL);
         outcome = JUDGED;

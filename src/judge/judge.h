@@ -50,7 +50,7 @@ typedef struct {
     uint64_t budget;           // lane-instructions a launch may take on the simulator; 0: as many
                                // as a clumsy kernel of the shape's size could need
     uint64_t first_seed;       // 0: from the system's random numbers, never seen before
-    bool quick;                // check shapes alone
+    bool quick;                // check shapes alone, where the task has any
     Cancel *cancel;
     /* Called with one line of progress ("checking rows=37 cols=1009"); may be NULL. */
     void (*progress)(void *context, const char *line);
