@@ -45,6 +45,11 @@ for part in api illegal misaligned assert trap; do
     prints "$data/host_api.$part.expected"
 done
 
+# CUB and thrust: a radix sort whose blocks wait for each other, a look-back scan, a reduction.
+compile "$data/cub.cu" cub --no-compress -std=c++17
+expect 0 ./cub
+prints "$data/cub.expected"
+
 # What cannot be executed fails at the launch, not at the start.
 cat >small.cu <<'EOF'
 #include <cstdio>

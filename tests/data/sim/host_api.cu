@@ -528,7 +528,7 @@ static void libraries() {
 
 static void lost(const char *how) {
     int *x;
-    cudaMalloc(&x, 4);
+    cudaMalloc(&x, 64);
     if (!strcmp(how, "illegal"))
         illegal<<<1, 1>>>((int *)16);
     if (!strcmp(how, "misaligned"))
