@@ -177,8 +177,7 @@ static bool decode_predicate(Decoder *d) {
     }
     inst.d = decode_predicate_target(d, decode_operand(d, 0));
     inst.aux = d->row->arg;
-    inst.source_count = (uint8_t)sources;
-    inst.shadow = SHADOW_ANY;
+    inst.shadow = SHADOW_PREDICATE;
     decode_emit(d, inst);
     return true;
 }

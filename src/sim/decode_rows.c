@@ -55,6 +55,8 @@
 #define LANE3(id, pattern, D, A, B, C, expr)     LANES_ROW(id, pattern, SHADOW_ANY, 3, D, A, B, C)
 #define BITS1(id, pattern, rule, D, A, expr)     LANES_ROW(id, pattern, SHADOW_##rule, 1, D, A, A, A)
 #define BITS2(id, pattern, rule, D, A, B, expr)  LANES_ROW(id, pattern, SHADOW_##rule, 2, D, A, B, B)
+#define BITS3(id, pattern, rule, D, A, B, C, expr)                                                  \
+    LANES_ROW(id, pattern, SHADOW_##rule, 3, D, A, B, C)
 #define ROUND1(id, pattern, D, A, mode, expr)    LANES_ROW(id, pattern, SHADOW_ANY, 1, D, A, A, A)
 #define ROUND2(id, pattern, D, A, B, mode, expr) LANES_ROW(id, pattern, SHADOW_ANY, 2, D, A, B, B)
 #define ROUND3(id, pattern, D, A, B, C, mode, expr)                                                \

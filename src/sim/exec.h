@@ -46,10 +46,12 @@ typedef enum {
     SHADOW_SHIFT_LEFT,
     SHADOW_SHIFT_RIGHT,
     SHADOW_SELECT,
-    SHADOW_COMPARE, // predicates d and c, from a, b and e
-    SHADOW_CARRY,   // d and the carry e
-    SHADOW_OWN,     // `run` looks after it
-    SHADOW_CLEAR,   // d is initialised
+    SHADOW_PERMUTE,   // prmt: bytes of a and b, chosen by c
+    SHADOW_PREDICATE, // and, or, …: what is known may decide
+    SHADOW_COMPARE,   // predicates d and c, from a, b and e
+    SHADOW_CARRY,     // d and the carry e
+    SHADOW_OWN,       // `run` looks after it
+    SHADOW_CLEAR,     // d is initialised
 } ShadowRule;
 
 typedef enum { GUARD_NONE, GUARD_IF, GUARD_UNLESS } GuardKind;

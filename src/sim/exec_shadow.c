@@ -71,6 +71,46 @@ static void shift_planes(Warp *w, const Inst *inst, uint8_t *regs, uint32_t mask
     }
 }
 
+static void permute_planes(Warp *w, const Inst *inst, uint8_t *regs, uint32_t mask, uint32_t *out) {
+    const uint32_t *pa = shadow_planes(w, regs, inst->a), *pb = shadow_planes(w, regs, inst->b);
+    uint32_t unknown = any_plane(w, regs, inst->c, 4);
+    for (uint32_t i = 0; i < 4; i++) {
+        out[i] = unknown;
+        for (uint32_t rest = mask; rest; rest &= rest - 1) {
+            int lane = __builtin_ctz(rest);
+            uint32_t from = (uint32_t)(lane_of(regs, inst->c, 4, lane) >> (4 * i)) & 7;
+            out[i] |= ((from < 4 ? pa[from] : pb[from - 4]) >> lane & 1) << lane;
+        }
+    }
+}
+
+/* In bounds and positive: out of bounds it is false, whatever was loaded. `ua` and `ub` say where
+ * a and b are unknown. */
+static uint32_t and_unknown(uint32_t a, uint32_t ua, uint32_t b, uint32_t ub) {
+    return (ua & (b | ub)) | (ub & (a | ua));
+}
+
+static uint32_t predicate_unknown(Warp *w, const Inst *inst, uint8_t *regs) {
+    uint32_t a = *predicate(regs, inst->a), b = *predicate(regs, inst->b);
+    uint32_t ua = *shadow_planes(w, regs, inst->a), ub = *shadow_planes(w, regs, inst->b);
+    a ^= inst->displacement & 1 ? FULL_MASK : 0;
+    b ^= inst->displacement & 2 ? FULL_MASK : 0;
+    switch (inst->aux) {
+    case 1:
+        return and_unknown(a, ua, b, ub);
+    case 2:
+        return and_unknown(~a, ua, ~b, ub);
+    case 3:
+        return ua | ub;
+    case 5: {
+        uint32_t p = *predicate(regs, inst->e) ^ (inst->displacement & 4 ? FULL_MASK : 0);
+        return (ua & p) | (ub & ~p) | *shadow_planes(w, regs, inst->e);
+    }
+    default:
+        return ua;
+    }
+}
+
 void exec_propagate(Warp *w, const Inst *inst, uint8_t *regs, uint32_t mask) {
     if (inst->shadow == SHADOW_OWN) return;
     uint32_t out[8] = {0}, bytes = width_of(inst, 0), any;
@@ -102,6 +142,12 @@ void exec_propagate(Warp *w, const Inst *inst, uint8_t *regs, uint32_t mask) {
     case SHADOW_SHIFT_RIGHT:
         shift_planes(w, inst, regs, mask, inst->shadow == SHADOW_SHIFT_LEFT, out);
         break;
+    case SHADOW_PERMUTE:
+        permute_planes(w, inst, regs, mask, out);
+        break;
+    case SHADOW_PREDICATE:
+        out[0] = predicate_unknown(w, inst, regs);
+        break;
     case SHADOW_SELECT: {
         uint32_t p = *predicate(regs, inst->e) ^ (inst->flags & INST_NEGATE_E ? FULL_MASK : 0);
         uint32_t unknown = *shadow_planes(w, regs, inst->e);
@@ -111,7 +157,12 @@ void exec_propagate(Warp *w, const Inst *inst, uint8_t *regs, uint32_t mask) {
     }
     case SHADOW_COMPARE: {
         any = any_plane(w, regs, inst->a, a_bytes) | any_plane(w, regs, inst->b, width_of(inst, 2));
-        if (inst->aux) any |= *shadow_planes(w, regs, inst->e);
+        if (inst->aux) { // the comparison's value is not known yet: taken as undecided
+            uint32_t e = *predicate(regs, inst->e) ^ (inst->flags & INST_NEGATE_E ? FULL_MASK : 0);
+            uint32_t ue = *shadow_planes(w, regs, inst->e);
+            uint32_t open = inst->aux == 1 ? e : inst->aux == 2 ? ~e : FULL_MASK;
+            any = (any & (open | ue)) | ue;
+        }
         uint32_t *q = shadow_planes(w, regs, inst->c), *p = shadow_planes(w, regs, inst->d);
         *q = (*q & ~mask) | (any & mask);
         *p = (*p & ~mask) | (any & mask);

@@ -229,8 +229,31 @@ static void test_halves_of_a_word_are_told_apart(void **state) {
     expect_clean(text, 1, 8);
     snprintf(text, sizeof text, "%scvt.u16.u32 %%h1, %%r2;\nst.global.u16 [%%l3], %%h1;\n", body);
     expect_clean(text, 1, 8);
+    snprintf(text, sizeof text, "%sprmt.b32 %%r3, %%r2, %%r1, 0x5410;\nst.global.u32 [%%l3], %%r3;\n", body);
+    expect_clean(text, 1, 8);
+    snprintf(text, sizeof text, "%sprmt.b32 %%r3, %%r2, %%r1, 0x5432;\nst.global.u32 [%%l3], %%r3;\n", body);
+    expect_report(text, 1, 8, EXEC_OK, SIM_UNINITIALIZED);
     snprintf(text, sizeof text, "%sshr.u32 %%r3, %%r2, 16;\nst.global.u32 [%%l3], %%r3;\n", body);
     expect_report(text, 1, 8, EXEC_OK, SIM_UNINITIALIZED);
+}
+
+static void test_condition_that_bounds_decide_is_clean(void **state) {
+    (void)state;
+    static const char load[] = "ld.global.u32 %r1, [%l2];\nsetp.lt.u32 %p0, %r0, 50;\n";
+    static const char *const ways[] = {
+        "setp.eq.u32 %p1, %r1, 5;\nand.pred %p2, %p0, %p1;\n@%p2 st.global.u32 [%l3], %r0;\n",
+        "setp.eq.and.u32 %p2, %r1, 5, %p0;\n@%p2 st.global.u32 [%l3], %r0;\n",
+        "setp.ge.u32 %p3, %r0, 50;\nsetp.eq.or.u32 %p2, %r1, 5, %p3;\n@%p2 bra END;\nst.global.u32 [%l3], %r0;\nEND:\n",
+        "setp.eq.u32 %p1, %r1, 5;\nnot.pred %p3, %p0;\nor.pred %p2, %p3, %p1;\n@!%p2 st.global.u32 [%l3], %r1;\n",
+    };
+    char text[1024];
+    for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++) {
+        snprintf(text, sizeof text, "%s%s", load, ways[i]);
+        expect_clean(text, 64, 50);
+    }
+    snprintf(text, sizeof text, "%ssetp.eq.u32 %%p1, %%r1, 5;\nxor.pred %%p2, %%p0, %%p1;\n"
+                                "@%%p2 st.global.u32 [%%l3], %%r0;\n", load);
+    expect_report(text, 64, 50, EXEC_OK, SIM_UNINITIALIZED);
 }
 
 static void test_store_initialises_what_it_writes(void **state) {
@@ -366,6 +389,7 @@ int main(void) {
         cmocka_unit_test(test_register_read_before_it_is_written),
         cmocka_unit_test(test_tile_loaded_whole_and_masked_at_the_store_is_clean),
         cmocka_unit_test(test_halves_of_a_word_are_told_apart),
+        cmocka_unit_test(test_condition_that_bounds_decide_is_clean),
         cmocka_unit_test(test_store_initialises_what_it_writes),
         cmocka_unit_test(test_value_overwritten_before_use_is_clean),
         cmocka_unit_test(test_endless_loop_is_stopped_by_budget_and_names_its_lines),
