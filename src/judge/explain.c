@@ -107,11 +107,15 @@ static Outcome explain_forbidden(Trial *trial) {
                   line ? arena_printf(trial->arena, "kernel.cu:%d: ", line) : "kernel.cu: ",
                   buf_take(trial->arena, &names), build->forbidden_count == 1 ? "it" : "them");
     evidence_set(trial->verdict->evidence, "symbols", list);
+    // The rule first: what is too long is cut at its end.
     repair_write(trial,
-                 "A kernel may use the CUDA runtime, the arithmetic and memory functions of libc "
-                 "and libm, and CuTe/CUTLASS headers; no other library, no files, threads, "
-                 "processes or environment, and no device memory of its own: what launch() needs "
-                 "comes as workspace (workspace_bytes).");
+                 arena_printf(trial->arena,
+                              "A kernel may use the CUDA runtime, the arithmetic and memory "
+                              "functions of libc and libm, and CuTe/CUTLASS headers; no other "
+                              "library, no files, threads, processes or environment, and no device "
+                              "memory of its own: what launch() needs comes as workspace "
+                              "(workspace_bytes).\n%s",
+                              build->distilled));
     return JUDGED;
 }
 

@@ -17,6 +17,8 @@ verdict() { # KERNEL VERDICT: quick, since the corpus test judges them in full
 }
 verdict relu_copy_that_does_not_fit compile_error
 verdict relu_allocates forbidden
+grep -q "ask for memory with workspace_bytes() instead" "$scratch/.out" ||
+    fail "the repair text of a forbidden symbol lacks its advice"
 verdict relu_returns_an_error launch_error
 verdict relu_factor wrong
 
