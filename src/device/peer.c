@@ -16,6 +16,7 @@
 enum { CANCEL_POLL_MS = 100 };     // how soon a Ctrl-C is noticed while a peer is busy
 #define SEND_SECONDS          10.0 // requests are small: a peer that takes longer is stuck
 #define REST_OF_FRAME_SECONDS 20.0 // once a frame has begun
+#define MAX_STDERR_BYTES      (16 << 20)
 
 bool peer_running(const Peer *peer) {
     return peer->child.pid > 0;
@@ -92,6 +93,15 @@ PeerStatus peer_send(Peer *peer, uint16_t type, const WireWriter *request, Error
     return PEER_GARBLED;
 }
 
+/* A kernel that prints without end must not fill the disk. What it prints is appended, so that an
+ * emptied file goes on at its beginning; the last words are all that is ever read. */
+static void bound_stderr(const Peer *peer) {
+    struct stat status;
+    int file = peer->child.stderr_file;
+    if (file < 0 || fstat(file, &status) || status.st_size <= MAX_STDERR_BYTES) return;
+    if (ftruncate(file, 0)) log_debug("%s: emptying its stderr: %s", peer->name, strerror(errno));
+}
+
 /* Waits until it says something; a frame is then read in one go. */
 static PeerStatus wait_readable(Peer *peer, double seconds, Error *err) {
     double deadline = clock_seconds() + seconds;
@@ -105,6 +115,7 @@ static PeerStatus wait_readable(Peer *peer, double seconds, Error *err) {
         if (left_ms <= 0) return timed_out(peer, seconds, err);
         struct pollfd fd = {.fd = peer->child.from_child, .events = POLLIN};
         int ready = poll(&fd, 1, left_ms < CANCEL_POLL_MS ? (int)left_ms + 1 : CANCEL_POLL_MS);
+        bound_stderr(peer);
         if (ready > 0) return PEER_OK;
         if (ready < 0 && errno != EINTR) {
             error_harness(err, "waiting for the %s: %s", peer->name, strerror(errno));

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/sysinfo.h>
 #include <unistd.h>
 
 enum { MAX_WORDS = 64, OPEN_FILES = 128 };
@@ -58,9 +59,23 @@ too_many:
     return error_input(err, "device: more than %d words in 'via %s'", MAX_WORDS, text);
 }
 
+/* A simulated kernel shares the machine's memory with everybody: host code that allocates without
+ * end shall fail before others do. CUDA maps terabytes, and so does AddressSanitizer. */
+static Limits runner_limits(const DeviceSpec *spec) {
+    Limits limits = {.file_bytes = MAX_FILE_BYTES, .open_files = OPEN_FILES};
+#ifndef __SANITIZE_ADDRESS__
+    struct sysinfo machine;
+    if (spec->simulated && sysinfo(&machine) == 0)
+        limits.memory_bytes = (size_t)machine.totalram * machine.mem_unit;
+#else
+    (void)spec;
+#endif
+    return limits;
+}
+
 /* Starts argv, with the words of spec->via before it, and waits for its greeting. */
-static bool start(Arena *arena, const DeviceSpec *spec, const char *const *argv, Cancel *cancel,
-                  const char *name, uint16_t hello, Peer *peer, Error *err) {
+static bool start(Arena *arena, const DeviceSpec *spec, const char *const *argv, Limits limits,
+                  Cancel *cancel, const char *name, uint16_t hello, Peer *peer, Error *err) {
     const char *words[MAX_WORDS + 16] = {0};
     int count = 0;
     if (spec->via && !split_words(arena, spec->via, words, &count, err)) return false;
@@ -69,11 +84,7 @@ static bool start(Arena *arena, const DeviceSpec *spec, const char *const *argv,
 
     *peer = (Peer){.name = name, .cancel = cancel};
     peer->child = (Child){.to_child = -1, .from_child = -1, .stderr_file = -1};
-    ProcessOptions options = {
-        .argv = words,
-        .limits = {.file_bytes = MAX_FILE_BYTES, .open_files = OPEN_FILES},
-        .cancel = cancel,
-    };
+    ProcessOptions options = {.argv = words, .limits = limits, .cancel = cancel};
     if (!child_start(&options, &peer->child, err)) return false;
     Error why = {0};
     switch (peer_receive(peer, hello, HELLO_SECONDS, &why)) {
@@ -110,7 +121,8 @@ bool runner_start(Arena *arena, const Installation *installation, const DeviceSp
                           NULL};
     if (spec->simulated && !spec->via && !path_exists(library))
         return error_input(err, "the simulator is not at %s: run `make` again", library);
-    if (!start(arena, spec, argv, cancel, "runner", RUNNER_HELLO, runner, err)) return false;
+    if (!start(arena, spec, argv, runner_limits(spec), cancel, "runner", RUNNER_HELLO, runner, err))
+        return false;
 
     WireReader hello = frame_reader(&runner->answer);
     info->simulated = get_u8(&hello);
@@ -131,7 +143,8 @@ bool runner_start(Arena *arena, const Installation *installation, const DeviceSp
 bool oracle_start(Arena *arena, const Installation *installation, const DeviceSpec *spec,
                   const char *exchange, Cancel *cancel, Peer *oracle, Error *err) {
     const char *argv[] = {installation->oracle, "--exchange", exchange, NULL};
-    return start(arena, spec, argv, cancel, "oracle", ORACLE_HELLO, oracle, err);
+    const Limits limits = {.file_bytes = MAX_FILE_BYTES, .open_files = OPEN_FILES};
+    return start(arena, spec, argv, limits, cancel, "oracle", ORACLE_HELLO, oracle, err);
 }
 
 /* ---- the exchange file -------------------------------------------------------------------- */
@@ -172,7 +185,8 @@ static int exchange_open(Arena *arena, const char *template, char **path) {
         int fd = mkostemp(*path, O_CLOEXEC); // mode 0600
         if (fd < 0) return -1;
         struct stat status;
-        while (flock(fd, LOCK_EX) != 0 && errno == EINTR) {}
+        while (flock(fd, LOCK_EX) != 0 && errno == EINTR) {
+        }
         if (fstat(fd, &status) == 0 && status.st_nlink > 0) return fd;
         close(fd);
     }

@@ -10,6 +10,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -251,6 +252,31 @@ static void test_what_a_kernel_prints_does_not_reach_the_frames(void **state) {
     Launched launched;
     assert_int_equal(launch(world, 5, &launched, SECONDS), PEER_OK);
     assert_int_equal(launched.error, 0);
+}
+
+static void test_what_a_kernel_prints_does_not_fill_the_disk(void **state) {
+    World *world = *state;
+    begin(world,
+          ENTRY("static char page[4096]; for (int i = 0; i < 10000; i++)"
+                "fwrite(page, 1, sizeof page, stderr); return 0;"),
+          5);
+    assert_int_equal(launch(world, 5, NULL, SECONDS), PEER_OK);
+    struct stat status;
+    assert_int_equal(fstat(world->runner.child.stderr_file, &status), 0);
+    assert_true(status.st_size < 20 << 20);
+}
+
+static void test_host_memory_of_a_simulated_kernel_is_limited(void **state) {
+    World *world = *state;
+    Launched launched = {0};
+    begin(world,
+          "#include <sys/resource.h>\n" ENTRY("struct rlimit limit; getrlimit(RLIMIT_AS, &limit);"
+                                              "return limit.rlim_cur == RLIM_INFINITY;"),
+          5);
+    assert_int_equal(launch(world, 5, &launched, SECONDS), PEER_OK);
+#ifndef __SANITIZE_ADDRESS__
+    assert_int_equal(launched.error, 0);
+#endif
 }
 
 static void test_workspace_has_the_size_the_kernel_asked_for(void **state) {
@@ -618,6 +644,8 @@ int main(void) {
         TEST(test_a_byte_past_an_output_shows_in_its_red_zone),
         TEST(test_red_zones_of_a_careful_kernel_are_whole),
         TEST(test_what_a_kernel_prints_does_not_reach_the_frames),
+        TEST(test_what_a_kernel_prints_does_not_fill_the_disk),
+        TEST(test_host_memory_of_a_simulated_kernel_is_limited),
         TEST(test_workspace_has_the_size_the_kernel_asked_for),
         TEST(test_host_code_that_touches_device_memory_crashes_as_on_a_gpu),
         TEST(test_workspace_beyond_the_device_is_told_as_such),
