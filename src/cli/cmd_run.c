@@ -144,6 +144,7 @@ static bool go(Arena *arena, const Options *options, Cancel *cancel, const Setti
     reporter_line(place->reporter, arena_printf(arena, "run: %s", settings->directory));
     reporter_line(place->reporter, "");
     if (!loop(arena, &run, session->journal, &result, err)) {
+        if (err->kind == ERROR_INPUT) return false; // the same again would end the same
         Error why = *err;
         *err = (Error){.kind = why.kind};
         snprintf(err->message, sizeof err->message, "%.1700s; go on with: cutegen resume %.256s",
@@ -196,33 +197,39 @@ bool command_run(Arena *arena, const Options *options, Cancel *cancel, int *exit
     return ok;
 }
 
-/* What the run was begun with; options given now win. */
+static void limits_from_json(const Json *json, LoopLimits *limits) {
+    limits->edits_per_episode =
+        (int)json_int_or(json, "edits_per_episode", limits->edits_per_episode);
+    limits->fresh_drafts = (int)json_int_or(json, "fresh_drafts", limits->fresh_drafts);
+    limits->rounds = (int)json_int_or(json, "rounds", limits->rounds);
+    limits->plateau_rounds = (int)json_int_or(json, "plateau_rounds", limits->plateau_rounds);
+}
+
+/* What the run was begun with, as later resumes changed it; options given now win. */
 static bool read_settings(Arena *arena, const Options *options, Journal *journal,
                           Settings *settings, Error *err) {
     JournalEvent *events;
     size_t count;
     if (!journal_events(journal, arena, 0, &events, &count, err)) return false;
-    const Json *started = NULL;
-    for (size_t i = 0; i < count && !started; i++) {
-        if (strcmp(events[i].kind, "run.started") == 0) started = events[i].body;
+    settings->limits = loop_limits_default();
+    for (size_t i = 0; i < count; i++) {
+        const Json *body = events[i].body;
+        bool begins = strcmp(events[i].kind, "run.started") == 0;
+        if (!begins && strcmp(events[i].kind, "run.resumed") != 0) continue;
+        if (begins) {
+            const Json *task = json_object_get(body, "task");
+            settings->task = json_text(task, "path", json_text(task, "name", ""));
+            settings->device = json_text(body, "device", NULL);
+            settings->arch = json_text(body, "arch", NULL);
+        }
+        settings->model = json_text(body, "model", settings->model);
+        limits_from_json(json_object_get(body, "limits"), &settings->limits);
     }
-    if (!started) {
+    if (!settings->task || !settings->model) {
         return error_input(err, "%s holds a run that never began; begin a new one with cutegen run",
                            settings->directory);
     }
-    const Json *task = json_object_get(started, "task"),
-               *limits = json_object_get(started, "limits");
-    LoopLimits usual = loop_limits_default();
-    settings->task = json_text(task, "path", json_text(task, "name", ""));
-    settings->device = json_text(started, "device", NULL);
-    settings->arch = json_text(started, "arch", NULL);
-    settings->model = options->model ? options->model : json_text(started, "model", "");
-    settings->limits = (LoopLimits){
-        .edits_per_episode = (int)json_int_or(limits, "edits_per_episode", usual.edits_per_episode),
-        .fresh_drafts = (int)json_int_or(limits, "fresh_drafts", usual.fresh_drafts),
-        .rounds = (int)json_int_or(limits, "rounds", usual.rounds),
-        .plateau_rounds = (int)json_int_or(limits, "plateau_rounds", usual.plateau_rounds),
-    };
+    if (options->model) settings->model = options->model;
     limits_from_options(options, &settings->limits);
     return true;
 }
