@@ -206,10 +206,11 @@ static Outcome red_zones(Trial *trial) {
     if (outcome != GO_ON) return outcome;
     WireReader answer = frame_reader(&trial->judge->runner.answer);
     uint32_t count = get_u32(&answer);
+    if (answer.failed) return damaged_answer(trial);
+    if (count == 0) return GO_ON;
     uint32_t tensor = get_u32(&answer);
     int64_t offset = get_i64(&answer);
     uint64_t changed = get_u64(&answer);
-    if (count == 0) return GO_ON;
     if (answer.failed || tensor > (uint32_t)trial->task->tensor_count) return damaged_answer(trial);
     return explain_red_zone(trial, tensor, offset, changed);
 }
