@@ -169,12 +169,18 @@ static const char *device_memory_in_words(Arena *arena, const char *words) {
     return said ? arena_printf(arena, ": %.*s", (int)strcspn(said, "\r\n"), said) : "";
 }
 
+static char *signal_name(Arena *arena, int number) {
+    const char *abbreviation = sigabbrev_np(number); // NULL for real-time signals
+    return abbreviation ? arena_printf(arena, "SIG%s", abbreviation)
+                        : arena_printf(arena, "signal %d", number);
+}
+
 Outcome explain_death(Trial *trial, bool loading) {
     const Peer *runner = &trial->judge->runner;
     const char *how =
         runner->signal
-            ? arena_printf(trial->arena, "was killed by SIG%s (%s)", sigabbrev_np(runner->signal),
-                           strsignal(runner->signal))
+            ? arena_printf(trial->arena, "was killed by %s (%s)",
+                           signal_name(trial->arena, runner->signal), strsignal(runner->signal))
             : arena_printf(trial->arena, "ended the process with exit code %d", runner->exit_code);
     int line = line_in_words(runner->last_words);
     verdict_begin(trial, VERDICT_LAUNCH_ERROR, line, "process", "%s%s %s%s%s",
@@ -184,8 +190,7 @@ Outcome explain_death(Trial *trial, bool loading) {
     Json *evidence = trial->verdict->evidence;
     evidence_set(evidence, "phase", json_string(loading ? "load" : "launch"));
     evidence_set(evidence, "signal",
-                 runner->signal ? json_string(arena_printf(trial->arena, "SIG%s",
-                                                           sigabbrev_np(runner->signal)))
+                 runner->signal ? json_string(signal_name(trial->arena, runner->signal))
                                 : json_null());
     evidence_set(evidence, "exit_code",
                  runner->signal ? json_null() : json_integer(runner->exit_code));
@@ -273,7 +278,7 @@ static char *stray_access(Trial *trial, const SimReport *report) {
                      wide ? " at " : "", element_text(trial, report->tensor, report->offset_bytes));
     if (report->offset_bytes < 0)
         return arena_printf(arena, "%s %s, %s before its start", verb, what,
-                            bytes_text(trial, (uint64_t)-report->offset_bytes));
+                            bytes_text(trial, -(uint64_t)report->offset_bytes));
     uint64_t end = (uint64_t)report->offset_bytes + report->access_bytes;
     if (end > report->tensor_bytes)
         return arena_printf(arena, "%s %s, %s%s past its end", verb, what, wide ? "ending " : "",
