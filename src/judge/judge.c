@@ -136,7 +136,17 @@ static Outcome judge_shapes(Trial *trial) {
     return outcome;
 }
 
+/* As if nothing had been found yet, but for the build. */
+static void clear(Verdict *verdict) {
+    *verdict = (Verdict){.kind = VERDICT_HARNESS_FAULT,
+                         .build = verdict->build,
+                         .time_ms = NAN,
+                         .time_ci_ms = {NAN, NAN},
+                         .cost_us = NAN};
+}
+
 static Outcome attempt(Trial *trial) {
+    clear(trial->verdict);
     trial->dims = NULL;
     trial->shapes = json_owned(trial->arena, json_array());
     if (!judge_start_runner(trial->judge, trial->err))
@@ -176,8 +186,8 @@ static void describe_fault(Trial *trial) {
 bool judge_kernel(Judge *judge, Arena *arena, const char *source, size_t source_bytes,
                   Verdict *verdict, Error *err) {
     double begin = clock_seconds();
-    *verdict = (Verdict){
-        .kind = VERDICT_HARNESS_FAULT, .time_ms = NAN, .time_ci_ms = {NAN, NAN}, .cost_us = NAN};
+    verdict->build = (BuildResult){0};
+    clear(verdict);
     Trial *trial = arena_new_of(arena, Trial);
     trial->judge = judge;
     trial->task = judge->task;
@@ -195,8 +205,10 @@ bool judge_kernel(Judge *judge, Arena *arena, const char *source, size_t source_
         outcome = explain_build(trial);
         if (outcome == GO_ON) outcome = judge_built(trial);
     }
+    // What the kernel came to does not count where the reference or the oracle failed after it.
+    if (outcome != JUDGED && verdict->kind != VERDICT_HARNESS_FAULT) clear(verdict);
+    if (outcome != JUDGED && err->kind != ERROR_HARNESS) clear(verdict);
+    if (outcome != JUDGED && err->kind == ERROR_HARNESS && !verdict->message) describe_fault(trial);
     verdict->seconds = clock_seconds() - begin;
-    if (outcome == JUDGED) return true;
-    if (err->kind == ERROR_HARNESS && verdict->message == NULL) describe_fault(trial);
-    return false;
+    return outcome == JUDGED;
 }
