@@ -104,6 +104,20 @@ Outcome trial_load(Trial *trial, const char *object) {
     return loaded ? GO_ON : explain_load_failure(trial, why);
 }
 
+/* Sizes that no device of this kind could hold are the task's, not a failure of ours. */
+static bool tensors_fit(Trial *trial) {
+    const Judge *judge = trial->judge;
+    double bytes = 0, capacity = (double)judge->info.memory_bytes;
+    for (int i = 0; i < trial->task->tensor_count; i++)
+        bytes += (double)trial->elements[i] * dtype_info(trial->task->tensors[i].dtype)->bytes;
+    if (bytes <= capacity) return true;
+    return error_input(trial->err,
+                       "%s: the tensors of %s take %.1f GiB, more than the %.1f GiB of device "
+                       "'%s'; give smaller sizes for check and sim",
+                       trial->task->path, shape_text(trial), bytes / (1 << 30),
+                       capacity / (1 << 30), judge->device.text);
+}
+
 Outcome trial_begin_shape(Trial *trial, const Dims *dims) {
     const Task *task = trial->task;
     trial->dims = dims;
@@ -121,6 +135,10 @@ Outcome trial_begin_shape(Trial *trial, const Dims *dims) {
         put_u8(&ask, tensor->is_output);
         put_u8(&ask, (uint8_t)tensor->dtype);
         put_i64(&ask, trial->elements[i]);
+    }
+    if (!tensors_fit(trial)) {
+        wire_writer_free(&ask);
+        return FAILED;
     }
     return ask_runner(trial, RUNNER_TENSORS, &ask, RUNNER_OK, REQUEST_SECONDS);
 }
