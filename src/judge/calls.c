@@ -54,8 +54,20 @@ bool judge_start_oracle(Judge *judge, Error *err) {
 
 /* ---- the runner --------------------------------------------------------------------------- */
 
-/* Asks and frees the request. A death or a silence is the kernel's doing only while its code
- * runs; SIGKILL is the machine's (out of memory), for nothing of ours sends it. */
+/* The runner broke while none of the kernel's code ran. Damage that host code does to the heap, or
+ * to the frames, shows late: once the kernel has run it is suspected, and if another runner breaks
+ * after it too, it is to blame. */
+static Outcome runner_broke(Trial *trial, const Error *why) {
+    bool again = trial->kernel_ran && trial->suspected;
+    trial->suspected = trial->kernel_ran;
+    if (again) return explain_late_death(trial, why->message);
+    *trial->err = *why;
+    trial->err->kind = ERROR_HARNESS;
+    return TRY_AGAIN;
+}
+
+/* Asks and frees the request. A death or a silence while the kernel's code runs is its doing;
+ * SIGKILL is the machine's (out of memory), for nothing of ours sends it. */
 static Outcome ask_runner(Trial *trial, RunnerMessage type, WireWriter *ask, RunnerMessage expected,
                           double seconds) {
     Peer *runner = &trial->judge->runner;
@@ -64,6 +76,7 @@ static Outcome ask_runner(Trial *trial, RunnerMessage type, WireWriter *ask, Run
     wire_writer_free(ask);
     *ask = (WireWriter){0};
     bool kernel_runs = type == RUNNER_LOAD || type == RUNNER_LAUNCH;
+    trial->kernel_ran |= kernel_runs;
     switch (status) {
     case PEER_OK:
         return GO_ON;
@@ -71,14 +84,14 @@ static Outcome ask_runner(Trial *trial, RunnerMessage type, WireWriter *ask, Run
         *trial->err = why;
         return FAILED;
     case PEER_DIED:
-        if (kernel_runs && runner->signal != SIGKILL)
-            return explain_death(trial, type == RUNNER_LOAD);
-        break;
+        if (runner->signal == SIGKILL) break;
+        return kernel_runs ? explain_death(trial, type == RUNNER_LOAD) : runner_broke(trial, &why);
     case PEER_TIMEOUT:
-        if (kernel_runs) return explain_timeout(trial, type == RUNNER_LOAD, seconds);
-        break;
-    case PEER_FAULT:
+        return kernel_runs ? explain_timeout(trial, type == RUNNER_LOAD, seconds)
+                           : runner_broke(trial, &why);
     case PEER_GARBLED:
+        return runner_broke(trial, &why);
+    case PEER_FAULT:
         break;
     }
     *trial->err = why;
@@ -87,8 +100,10 @@ static Outcome ask_runner(Trial *trial, RunnerMessage type, WireWriter *ask, Run
 }
 
 static Outcome damaged_answer(Trial *trial) {
-    error_harness(trial->err, "the runner sent an answer that cannot be read");
-    return TRY_AGAIN;
+    Error why = {0};
+    error_harness(&why, "the runner sent an answer that cannot be read");
+    peer_stop(&trial->judge->runner);
+    return runner_broke(trial, &why);
 }
 
 Outcome trial_load(Trial *trial, const char *object) {

@@ -4,6 +4,7 @@
  * asked for (grid, block, shared memory) and by the rule that was most likely broken.
  */
 #include "judge/trial.h"
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -175,6 +176,20 @@ static char *signal_name(Arena *arena, int number) {
                         : arena_printf(arena, "signal %d", number);
 }
 
+/* How it ended, unless we ended it. */
+static void process_evidence(Trial *trial, const char *phase) {
+    const Peer *runner = &trial->judge->runner;
+    Json *evidence = trial->verdict->evidence;
+    bool by_us = runner->signal == SIGKILL;
+    evidence_set(evidence, "phase", json_string(phase));
+    evidence_set(evidence, "signal",
+                 runner->signal && !by_us ? json_string(signal_name(trial->arena, runner->signal))
+                                          : json_null());
+    evidence_set(evidence, "exit_code",
+                 runner->signal ? json_null() : json_integer(runner->exit_code));
+    evidence_text(evidence, "stderr", runner->last_words);
+}
+
 Outcome explain_death(Trial *trial, bool loading) {
     const Peer *runner = &trial->judge->runner;
     const char *how =
@@ -187,17 +202,19 @@ Outcome explain_death(Trial *trial, bool loading) {
                   line ? arena_printf(trial->arena, "kernel.cu:%d: ", line) : "kernel.cu: ",
                   loading ? "a static constructor" : "launch()", how,
                   device_memory_in_words(trial->arena, runner->last_words), at_shape(trial));
-    Json *evidence = trial->verdict->evidence;
-    evidence_set(evidence, "phase", json_string(loading ? "load" : "launch"));
-    evidence_set(evidence, "signal",
-                 runner->signal ? json_string(signal_name(trial->arena, runner->signal))
-                                : json_null());
-    evidence_set(evidence, "exit_code",
-                 runner->signal ? json_null() : json_integer(runner->exit_code));
-    evidence_text(evidence, "stderr", runner->last_words);
+    process_evidence(trial, loading ? "load" : "launch");
     repair_write(trial, arena_printf(trial->arena, "This happened in host code.%s%s",
                                      *runner->last_words ? " Last words on stderr:\n" : "",
                                      runner->last_words));
+    return JUDGED;
+}
+
+Outcome explain_late_death(Trial *trial, const char *how) {
+    verdict_begin(trial, VERDICT_LAUNCH_ERROR, 0, "process",
+                  "kernel.cu: the process died after launch(): %s%s", how, at_shape(trial));
+    process_evidence(trial, "after_launch");
+    repair_write(trial, "Host code of launch() has damaged the process it runs in: look for writes "
+                        "past the end of host arrays and for memory that is freed twice.");
     return JUDGED;
 }
 
@@ -537,6 +554,12 @@ static Json *triple(const uint32_t value[3]) {
     return json;
 }
 
+/* The line that starts a kernel, where the source has just one that does. */
+static int launch_line(const Trial *trial) {
+    bool by_call = memmem(trial->source, trial->source_bytes, "cudaLaunch", strlen("cudaLaunch"));
+    return by_call ? 0 : source_line_of(trial, "<<<");
+}
+
 static Outcome explain_cuda_error(Trial *trial) {
     static const char *const phases[] = {"returned", "synchronized", "pending", "workspace"};
     const LaunchAnswer *launch = &trial->launch;
@@ -545,7 +568,7 @@ static Outcome explain_cuda_error(Trial *trial) {
                        : launch->error == CUDA_LAUNCH_TIMEOUT ? VERDICT_HANG
                                                               : VERDICT_LAUNCH_ERROR;
     bool refused = launch->phase == LAUNCH_RETURNED || launch->phase == LAUNCH_PENDING;
-    int line = launch->launches && refused ? source_line_of(trial, "<<<") : 0;
+    int line = launch->launches && refused ? launch_line(trial) : 0;
     verdict_begin(trial, kind, line, "cuda_error", "%s%s%s%s",
                   line ? arena_printf(trial->arena, "kernel.cu:%d: ", line) : "kernel.cu: ",
                   phase_text(trial), asked_for(trial), at_shape(trial));

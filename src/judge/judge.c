@@ -148,6 +148,7 @@ static void clear(Verdict *verdict) {
 static Outcome attempt(Trial *trial) {
     clear(trial->verdict);
     trial->dims = NULL;
+    trial->kernel_ran = false;
     trial->shapes = json_owned(trial->arena, json_array());
     if (!judge_start_runner(trial->judge, trial->err))
         return trial->err->kind == ERROR_HARNESS ? TRY_AGAIN : FAILED;
@@ -167,9 +168,8 @@ static Outcome judge_built(Trial *trial) {
         int shapes = shape_count(trial);
         trial->dims = NULL;
         verdict_begin(trial, VERDICT_PASS, 0, "passed", "%s",
-                      shapes == 1
-                          ? "right on the task's only shape"
-                          : arena_printf(trial->arena, "right on all %d shapes", shapes));
+                      shapes == 1 ? "right on the task's only shape"
+                                  : arena_printf(trial->arena, "right on all %d shapes", shapes));
         evidence_set(trial->verdict->evidence, "shapes", json_incref(trial->shapes));
         repair_write(trial, NULL);
         outcome = JUDGED;

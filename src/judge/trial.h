@@ -55,7 +55,9 @@ typedef struct {
     Verdict *verdict;
     Error *err;
     uint64_t first_seed;
-    Json *shapes; // what has passed so far; array
+    Json *shapes;    // what has passed so far; array
+    bool kernel_ran; // in this attempt
+    bool suspected;  // the runner of the attempt before broke after the kernel had run
 
     // The call under way.
     const Dims *dims; // NULL: not launched yet
@@ -85,6 +87,8 @@ Outcome explain_build(Trial *trial);
 Outcome explain_load_failure(Trial *trial, const char *why);
 /* The runner ended (or never answered) while it loaded or launched. */
 Outcome explain_death(Trial *trial, bool loading);
+/* The runner broke after the kernel's code had returned, and not for the first time. */
+Outcome explain_late_death(Trial *trial, const char *how);
 Outcome explain_timeout(Trial *trial, bool loading, double seconds);
 Outcome explain_launch(Trial *trial); // GO_ON when there is nothing to explain
 Outcome explain_red_zone(Trial *trial, uint32_t tensor, int64_t offset, uint64_t changed);

@@ -21,7 +21,9 @@ static const char kernel[] =
     "#include <cute/tensor.hpp>\n"
     "using namespace cute;\n"
     "enum Mode { RIGHT = 1, PAST_END, CRASH, HOST_LOOP, WRITE_INPUT, REMEMBER, UNTOUCHED, ERROR,\n"
-    "            IMPRECISE, RED_ZONE, GARBAGE, EXIT, WORKSPACE, KILLED, LOOP, SWALLOWED };\n"
+    "            IMPRECISE, RED_ZONE, GARBAGE, EXIT, WORKSPACE, KILLED, LOOP, SWALLOWED, DAMAGE, "
+    "FORGED,\n"
+    "            LAUNCH_CALL };\n"
     "__global__ void twice(const float *x, float *y, float *in, int64_t n, int64_t mode) {\n"
     "    Tensor g_x = make_tensor(make_gmem_ptr(x), make_layout(n));\n"
     "    Tensor g_y = make_tensor(make_gmem_ptr(y), make_layout(n));\n"
@@ -55,13 +57,24 @@ static const char kernel[] =
     "        for (int fd = 3; fd < 128; fd++) system_call(1, fd, \"garbage garbage\", 15);\n"
     "    if (dims.mode == EXIT) system_call(231, 7, nullptr, 0);\n"
     "    if (dims.mode == KILLED) system_call(62, 0, (void *)9, 0);\n"
+    // Writing the exchange file is what dies of it, after launch() has returned.
+    "    static const unsigned long no_file[2] = {0, 0};\n"
+    "    if (dims.mode == DAMAGE) system_call(160, 1, no_file, 0);\n"
+    // A launch that went well (zeros throughout) and red zones without any content.
+    "    static const char launched[112] = \"CTG1\\1\\0\\12\\0\\144\\0\\0\";\n"
+    "    for (int fd = 3; dims.mode == FORGED && fd < 128; fd++) {\n"
+    "        system_call(1, fd, launched, 112);\n"
+    "        system_call(1, fd, \"CTG1\\1\\0\\13\\0\\0\\0\\0\", 12);\n"
+    "    }\n"
+    "    if (dims.mode == LAUNCH_CALL)\n"
+    "        return cudaLaunchKernel(twice, dim3(1), dim3(2048), (void **)nullptr, 7, stream);\n"
     "    if (dims.mode == REMEMBER && done) return cudaSuccess;\n"
     "    done = true;\n"
     "    unsigned blocks = dims.mode == SWALLOWED ? 0 : unsigned((dims.n + 127) / 128);\n"
     "    twice<<<blocks, 128, 0, stream>>>(x, y, const_cast<float *>(x), dims.n, dims.mode);\n"
     "    return dims.mode == SWALLOWED ? cudaSuccess : cudaGetLastError();\n"
     "}\n";
-enum { LINE_PAST_END = 13, LINE_LOOP = 17, LINE_LAUNCH = 42 };
+enum { LINE_PAST_END = 14, LINE_LOOP = 18 };
 enum Mode {
     RIGHT = 1,
     PAST_END,
@@ -78,7 +91,10 @@ enum Mode {
     WORKSPACE,
     KILLED,
     LOOP,
-    SWALLOWED
+    SWALLOWED,
+    DAMAGE,
+    FORGED,
+    LAUNCH_CALL
 };
 
 static const char twice_reference[] =
@@ -194,9 +210,9 @@ static void test_kernels_judged_one_after_the_other_do_not_share_a_runner(void *
 
 static void test_read_past_the_end_names_line_thread_and_element(void **state) {
     expect(*state, PAST_END, VERDICT_MEMORY_ERROR, LINE_PAST_END, "sim_reports",
-           "kernel.cu:13: thread (68,0,0) of block (1,0,0) reads x[200], 4 bytes past its end "
+           "kernel.cu:14: thread (68,0,0) of block (1,0,0) reads x[200], 4 bytes past its end "
            "(n=200, mode=2)");
-    const char *marked = strstr(((World *)*state)->verdict.repair, ">   13 | ");
+    const char *marked = strstr(((World *)*state)->verdict.repair, ">   14 | ");
     assert_non_null(marked);
 }
 
@@ -251,7 +267,8 @@ static void test_returned_error_is_named(void **state) {
 }
 
 static void test_swallowed_error_is_found_and_the_launch_shown(void **state) {
-    expect(*state, SWALLOWED, VERDICT_LAUNCH_ERROR, LINE_LAUNCH, "cuda_error",
+    // Two lines start a kernel: neither is named.
+    expect(*state, SWALLOWED, VERDICT_LAUNCH_ERROR, 0, "cuda_error",
            "launch() returned cudaSuccess but left");
     assert_non_null(strstr(((World *)*state)->verdict.message, "grid (0,1,1), block (128,1,1)"));
     assert_non_null(strstr(((World *)*state)->verdict.repair, "extent of 0"));
@@ -270,12 +287,51 @@ static void test_workspace_beyond_the_device_is_a_launch_error(void **state) {
            "workspace_bytes() asks for 1125899906842624 bytes");
 }
 
-static void test_garbled_answers_are_a_harness_fault_after_a_second_try(void **state) {
+static void test_garbled_answers_of_two_runners_are_the_kernels_doing(void **state) {
+    expect(*state, GARBAGE, VERDICT_LAUNCH_ERROR, 0, "process",
+           "the process died after launch(): the runner sent something that is not an answer");
+}
+
+static void test_damage_that_kills_the_runner_later_is_the_kernels_doing(void **state) {
     World *world = *state;
-    assert_false(judge_with(world, GARBAGE, &(JudgeOptions){.quick = true}));
-    assert_int_equal(world->err.kind, ERROR_HARNESS);
-    assert_int_equal(world->verdict.kind, VERDICT_HARNESS_FAULT);
-    assert_non_null(world->verdict.message);
+    expect(world, DAMAGE, VERDICT_LAUNCH_ERROR, 0, "process",
+           "the process died after launch(): the runner was killed by signal 25");
+    assert_string_equal(json_text(world->verdict.evidence, "phase", ""), "after_launch");
+    assert_string_equal(json_text(world->verdict.evidence, "signal", ""), "SIGXFSZ");
+}
+
+static void test_answer_about_red_zones_without_content_does_not_count_as_clean(void **state) {
+    expect(*state, FORGED, VERDICT_LAUNCH_ERROR, 0, "process",
+           "the runner sent an answer that cannot be read");
+}
+
+static void test_launch_by_an_ordinary_call_is_seen_too(void **state) {
+    World *world = *state;
+    expect(world, LAUNCH_CALL, VERDICT_LAUNCH_ERROR, 0, "cuda_error",
+           "grid (1,1,1), block (2048,1,1), 7 bytes of dynamic shared memory");
+    assert_int_equal(json_int_or(world->verdict.evidence, "kernels", 0), 1);
+}
+
+static void test_task_without_check_shapes_is_judged_though_quick(void **state) {
+    World *world = *state;
+    JudgeOptions options = {.quick = true};
+    if (!open_judge(world, WRITE_INPUT, twice_reference, &options))
+        fail_msg("%s", world->err.message);
+    world->task.sim = world->task.checks[0];
+    world->task.check_count = 0;
+    assert_true(judge_kernel(world->judge, world->arena, kernel, strlen(kernel), &world->verdict,
+                             &world->err));
+    assert_int_equal(world->verdict.kind, VERDICT_WRONG);
+}
+
+static void test_tensors_that_no_device_holds_are_an_input_error(void **state) {
+    World *world = *state;
+    if (!open_judge(world, RIGHT, twice_reference, NULL)) fail_msg("%s", world->err.message);
+    world->task.checks[0].value[0] = (int64_t)1 << 40;
+    assert_false(judge_kernel(world->judge, world->arena, kernel, strlen(kernel), &world->verdict,
+                              &world->err));
+    assert_int_equal(world->err.kind, ERROR_INPUT);
+    assert_non_null(strstr(world->err.message, "n=1099511627776, mode=1 take 8192.0 GiB"));
 }
 
 static void test_runner_killed_by_the_machine_is_a_harness_fault(void **state) {
@@ -355,6 +411,22 @@ static void test_reference_that_exits_is_an_input_error_with_its_shape(void **st
     expect_reference_error(*state, "exit(3);", "exit");
 }
 
+static void test_verdict_on_a_kernel_is_dropped_when_the_reference_fails_too(void **state) {
+    World *world = *state;
+    if (!open_judge(world, ERROR,
+                    "#include \"reference.h\"\nvoid reference(const Inputs *in, "
+                    "Outputs *out, const Dims *dims, int64_t b, int64_t e) {\n"
+                    "    (void)in; (void)out; (void)dims; (void)b; (void)e;\n"
+                    "    __builtin_trap();\n}\n",
+                    NULL))
+        fail_msg("%s", world->err.message);
+    assert_false(judge_kernel(world->judge, world->arena, kernel, strlen(kernel), &world->verdict,
+                              &world->err));
+    assert_int_equal(world->err.kind, ERROR_INPUT);
+    assert_null(world->verdict.message);
+    assert_int_equal(world->verdict.kind, VERDICT_HARNESS_FAULT);
+}
+
 /* The children of this process that run `program`. */
 static int kill_children(const char *program) {
     int killed = 0;
@@ -415,7 +487,12 @@ int main(void) {
         TEST(test_tf32_like_arithmetic_is_wrong_although_within_tolerance),
         TEST(test_overwritten_red_zone_is_a_memory_error),
         TEST(test_workspace_beyond_the_device_is_a_launch_error),
-        TEST(test_garbled_answers_are_a_harness_fault_after_a_second_try),
+        TEST(test_garbled_answers_of_two_runners_are_the_kernels_doing),
+        TEST(test_damage_that_kills_the_runner_later_is_the_kernels_doing),
+        TEST(test_answer_about_red_zones_without_content_does_not_count_as_clean),
+        TEST(test_launch_by_an_ordinary_call_is_seen_too),
+        TEST(test_task_without_check_shapes_is_judged_though_quick),
+        TEST(test_tensors_that_no_device_holds_are_an_input_error),
         TEST(test_runner_killed_by_the_machine_is_a_harness_fault),
         TEST(test_first_seed_makes_a_judgement_repeatable),
         TEST(test_verdict_of_any_kind_becomes_json),
@@ -423,6 +500,7 @@ int main(void) {
         TEST(test_reference_that_crashes_is_an_input_error_with_its_shape),
         TEST(test_reference_that_hangs_is_an_input_error_with_its_shape),
         TEST(test_reference_that_exits_is_an_input_error_with_its_shape),
+        TEST(test_verdict_on_a_kernel_is_dropped_when_the_reference_fails_too),
         TEST(test_oracle_and_runner_that_were_killed_are_replaced),
         TEST(test_reference_that_does_not_compile_is_an_input_error),
     };
