@@ -1,10 +1,10 @@
 /* build.c - from a kernel's source to a build result.
  *
- * The key of a build is the hash of everything that goes in. A result that is kept under it is
- * given back; otherwise the process that gets the key's lock compiles, judges what came out
- * (refused, or linked but importing what it must not) and keeps that, while others that want the
- * same wait for it. Failures are kept as well: the same source fails the same way. Only what an
- * idler or larger machine might finish is not kept: a timeout, a compiler that crashed.
+ * The key of a build is the hash of everything that goes in. When no log and object are kept under
+ * it, the process that gets the key's lock compiles and keeps them, while others that want the same
+ * wait for it. Then, kept or fresh, what came out is judged: refused, or linked but importing what
+ * it must not. Failures are kept as well: the same source fails the same way. Only what an idler
+ * or larger machine might finish is not kept: a timeout, a compiler that crashed.
  */
 #include "build/build.h"
 
@@ -22,7 +22,7 @@
 #define IDLE_FACTOR       3.0 // on a busy machine a compiler waits: that is not the kernel's doing
 #define MAX_SOURCE_BYTES  ((size_t)1 << 20)
 #define MAX_OBJECT_BYTES  ((size_t)256 << 20)
-#define RECIPE_VERSION    "2" // changes with what is kept or how it is made
+#define RECIPE_VERSION    "3" // changes with how the compilers are run or their log is edited
 
 typedef struct {
     Arena *arena;
@@ -195,18 +195,6 @@ static bool check_object(Build *build, const char *object, bool *ok) {
     return good;
 }
 
-static bool keep_object(Build *build, const char *object) {
-    char *data;
-    size_t bytes;
-    Arena *scratch = arena_new();
-    char *kept = path_join(build->arena, build->directory, "kernel.so");
-    bool good = file_read(scratch, object, MAX_OBJECT_BYTES, &data, &bytes, build->err) &&
-                file_write_atomic(kept, data, bytes, build->err);
-    arena_free(scratch);
-    if (good) build->result->object = kept;
-    return good;
-}
-
 /* EDG says of another launch() only that there are two of them. */
 static void explain_signature(Build *build) {
     BuildResult *result = build->result;
@@ -242,8 +230,9 @@ static bool settle(Build *build, const CompileOutcome *outcome) {
     }
     result->status = BUILD_OK;
     result->figures = figures_parse(build->arena, outcome->log, &result->figure_count);
-    return check_object(build, outcome->object, &loadable) &&
-           (!loadable || keep_object(build, outcome->object));
+    if (!check_object(build, outcome->object, &loadable)) return false;
+    if (loadable) result->object = outcome->object;
+    return true;
 }
 
 /* ---- compiling ---------------------------------------------------------------------------- */
@@ -275,17 +264,17 @@ static bool compile_in(Build *build, const char *scratch, const char *header, co
     CompileOutcome outcome;
     HeaderList headers;
     bool complete;
-    BuildResult *result = build->result;
-    result->log_path = path_join(build->arena, build->directory, "log.txt");
     if (!write_inputs(build, scratch, header, footer) ||
-        !nvcc_compile(build->arena, &job, &outcome, build->err) || !settle(build, &outcome) ||
-        !file_write_atomic(result->log_path, outcome.log, strlen(outcome.log), build->err) ||
+        !nvcc_compile(build->arena, &job, &outcome, build->err) ||
+        !cache_keep(build->arena, build->directory, &outcome, build->err) ||
+        !settle(build, &outcome) ||
         !headers_collect(build->arena, scratch, start_ns, &headers, &complete, build->err))
         return false;
     // A machine short of time or memory may be the cause of these two; the next try may do better.
     bool certain = outcome.status != COMPILE_TIMEOUT && outcome.status != COMPILE_CRASHED;
     return !certain || !complete ||
-           cache_store(build->arena, build->directory, result, &headers, build->err);
+           cache_store(build->arena, build->directory, &build->result->key, &outcome, &headers,
+                       build->err);
 }
 
 static bool compile(Build *build, const char *header, const char *footer) {
@@ -297,14 +286,28 @@ static bool compile(Build *build, const char *header, const char *footer) {
     return good;
 }
 
+/* Gives the kept result; false, without an error, when there is none that can be used. */
+static bool take_kept(Build *build) {
+    CompileOutcome outcome;
+    BuildResult *result = build->result, empty = *result;
+    if (build->options->no_cache ||
+        !cache_load(build->arena, build->directory, &result->key, &outcome))
+        return false;
+    if (settle(build, &outcome)) {
+        result->from_cache = true;
+        return true;
+    }
+    *result = empty;
+    *build->err = (Error){0};
+    return false;
+}
+
 static bool build_locked(Build *build, const char *header, const char *footer) {
     int lock = file_lock(path_join(build->arena, build->directory, "lock"), true,
                          build->options->cancel, build->err);
     if (lock < 0) return false;
     // Whoever held the lock may have built just this.
-    bool good = (!build->options->no_cache &&
-                 cache_load(build->arena, build->directory, &build->result->key, build->result)) ||
-                compile(build, header, footer);
+    bool good = take_kept(build) || compile(build, header, footer);
     close(lock);
     return good;
 }
@@ -333,8 +336,8 @@ bool build_kernel(Arena *arena, const Task *task, const char *source, size_t sou
     result->key = build_key(&build, header, footer);
     build.directory = cache_entry_directory(arena, &result->key, err);
     if (!build.directory) return false;
-    bool good = (!options->no_cache && cache_load(arena, build.directory, &result->key, result)) ||
-                build_locked(&build, header, footer);
+    result->log_path = cache_log_path(arena, build.directory);
+    bool good = take_kept(&build) || build_locked(&build, header, footer);
     result->seconds = clock_seconds() - start;
     return good;
 }

@@ -349,11 +349,11 @@ static void test_damaged_entries_are_built_again(void **state) {
         path_join(world->arena, path_directory(world->arena, result.log_path), "result.json");
     char *good = read_text(world, json);
     char *other_version = arena_string(world->arena, good);
-    memcpy(strstr(other_version, "\"schema\":1"), "\"schema\":9", 10);
+    memcpy(strstr(other_version, "\"schema\":2"), "\"schema\":9", 10);
     const char *damaged[] = {"",
                              "{",
                              "[]",
-                             "{\"schema\":1}",
+                             "{\"schema\":2}",
                              arena_string_n(world->arena, good, strlen(good) / 2),
                              other_version};
     for (size_t i = 0; i < COUNT_OF(damaged); i++) {
@@ -361,8 +361,29 @@ static void test_damaged_entries_are_built_again(void **state) {
         assert_false(build(world, kQuickError).from_cache);
     }
     assert_true(build(world, kQuickError).from_cache);
+    write_file(world, result.log_path, "another log\n");
+    assert_false(build(world, kQuickError).from_cache);
     assert_int_equal(unlink(result.log_path), 0);
     assert_false(build(world, kQuickError).from_cache);
+}
+
+static void test_object_that_is_not_the_one_kept_is_built_again(void **state) {
+    World *world = *state;
+    const char *source = "#include \"task.h\"\n" PLAIN_KERNEL LAUNCH;
+    BuildResult first = build(world, source);
+    char *data;
+    size_t bytes;
+    Hash hash;
+    assert_true(
+        file_read(world->arena, first.object, (size_t)64 << 20, &data, &bytes, &world->err));
+    data[bytes / 2] ^= 1;
+    Hash other = hash_bytes(data, bytes);
+    assert_true(file_write_atomic(first.object, data, bytes, &world->err));
+    BuildResult second = build(world, source);
+    assert_false(second.from_cache);
+    assert_true(hash_file(second.object, &hash, &world->err));
+    assert_string_not_equal(hash.hex, other.hex);
+    assert_true(build(world, source).from_cache);
 }
 
 static void test_no_cache_builds_again(void **state) {
@@ -697,6 +718,7 @@ int main(void) {
         TEST(test_source_without_final_newline_or_with_final_backslash_is_built),
         TEST(test_changed_header_is_noticed_and_touched_header_is_not),
         TEST(test_damaged_entries_are_built_again),
+        TEST(test_object_that_is_not_the_one_kept_is_built_again),
         TEST(test_no_cache_builds_again),
         TEST(test_two_processes_build_one_source_once),
         TEST(test_killed_compiler_is_a_harness_fault),
