@@ -21,6 +21,7 @@
 #define DEFAULT_TIMEOUT_S 120.0
 #define IDLE_FACTOR       3.0 // on a busy machine a compiler waits: that is not the kernel's doing
 #define MAX_SOURCE_BYTES  ((size_t)1 << 20)
+#define MAX_NAME_BYTES    120
 #define MAX_OBJECT_BYTES  ((size_t)256 << 20)
 #define RECIPE_VERSION    "3" // changes with how the compilers are run or their log is edited
 
@@ -145,8 +146,9 @@ static void set_forbidden(Build *build, const char **names, int count) {
     Buf text = {0};
     for (int i = 0; i < count && text.length < DISTILLED_MAX_BYTES - 200; i++) {
         const char *advice = forbidden_advice(names[i]);
-        buf_printf(&text, KERNEL_FILE " uses %.120s, which a kernel may not import%s%s\n", names[i],
-                   advice ? "; " : "", advice ? advice : "");
+        int shown = shown_bytes(names[i], strlen(names[i]), MAX_NAME_BYTES);
+        buf_printf(&text, KERNEL_FILE " uses %.*s, which a kernel may not import%s%s\n", shown,
+                   names[i], advice ? "; " : "", advice ? advice : "");
     }
     build->result->status = BUILD_FORBIDDEN;
     build->result->forbidden = names;

@@ -18,6 +18,7 @@
 #define MAX_MESSAGE_BYTES     500
 #define MAX_FRAME_BYTES       420
 #define MAX_SOURCE_LINE_BYTES 160
+#define MAX_SNIPPET_BYTES     200
 #define MAX_USER_FRAMES       3
 
 const char *short_path(Arena *arena, const char *path) {
@@ -31,6 +32,23 @@ const char *short_path(Arena *arena, const char *path) {
         for (const char *at = path; (at = strstr(at, kRoots[i])); at++)
             if (!best || at + strlen(kRoots[i]) > best) best = at + strlen(kRoots[i]);
     return arena_string(arena, best ? best : path[0] == '/' ? base : path);
+}
+
+/* Compilers quote what they were given; all that leaves here is valid UTF-8. */
+char *clean_text(Arena *arena, const char *text) {
+    size_t bytes = strlen(text);
+    char *clean = arena_string_n(arena, text, bytes);
+    if (text_is_utf8(clean, bytes)) return clean;
+    for (size_t i = 0; i < bytes; i++)
+        if ((unsigned char)clean[i] >= 0x80) clean[i] = '?';
+    return clean;
+}
+
+int shown_bytes(const char *text, size_t bytes, size_t max_bytes) {
+    if (bytes <= max_bytes) return (int)bytes;
+    while (max_bytes > 0 && ((unsigned char)text[max_bytes] & 0xC0) == 0x80)
+        max_bytes--;
+    return (int)max_bytes;
 }
 
 typedef struct {
@@ -319,11 +337,9 @@ static void put_source_line(Distiller *distiller, int number, int column) {
     const char *line;
     size_t bytes;
     if (!source_line(distiller, number, &line, &bytes)) return;
-    size_t shown = bytes < MAX_SOURCE_LINE_BYTES ? bytes : MAX_SOURCE_LINE_BYTES;
-    while (shown < bytes && shown > 0 && ((unsigned char)line[shown] & 0xC0) == 0x80)
-        shown--;
-    buf_printf(&distiller->distilled, "%5d | %.*s\n", number, (int)shown, line);
-    if (column <= 0 || (size_t)column > shown) return;
+    int shown = shown_bytes(line, bytes, MAX_SOURCE_LINE_BYTES);
+    buf_printf(&distiller->distilled, "%5d | %.*s\n", number, shown, line);
+    if (column <= 0 || column > shown) return;
     buf_puts(&distiller->distilled, "      | ");
     for (int i = 0; i < column - 1; i++)
         buf_puts(&distiller->distilled, line[i] == '\t' ? "\t" : " ");
@@ -370,23 +386,13 @@ static void put_cause(Distiller *distiller, const Cause *cause, const Diagnostic
     if (in_header) {
         char *quoted = arena_string(distiller->scratch, cause->record->snippet);
         const char *text = quoted ? quoted + strspn(quoted, " \t") : "";
-        buf_printf(out, "        at %s:%d%s%.200s\n", item->file, item->line, *text ? ": " : "",
-                   text);
+        buf_printf(out, "        at %s:%d%s%.*s\n", item->file, item->line, *text ? ": " : "",
+                   shown_bytes(text, strlen(text), MAX_SNIPPET_BYTES), text);
     }
     if (item->frames) put_indented(out, item->frames);
     if (strcmp(item->file, CONTRACT_FOOTER_FILE) == 0)
         buf_puts(out, "        that is the harness after your last line; is something left open, "
                       "or is launch() declared otherwise?\n");
-}
-
-/* Compilers quote what they were given; all that leaves here is valid UTF-8. */
-static char *clean_text(Arena *arena, const char *log) {
-    size_t bytes = strlen(log);
-    char *text = arena_string_n(arena, log, bytes);
-    if (text_is_utf8(text, bytes)) return text;
-    for (size_t i = 0; i < bytes; i++)
-        if ((unsigned char)text[i] >= 0x80) text[i] = '?';
-    return text;
 }
 
 static void put_all(Distiller *distiller, const Cause *causes, const Diagnostic *items, int count,
@@ -437,10 +443,9 @@ Diagnosis diagnose(Arena *arena, const char *log, const char *source) {
         put_all(&distiller, causes, items, warnings, warnings);
     }
     Diagnosis diagnosis = {.count = errors + warnings, .items = items};
-    if (distiller.distilled.length > DISTILLED_MAX_BYTES)
-        distiller.distilled.length = DISTILLED_MAX_BYTES;
-    diagnosis.distilled =
-        arena_string_n(arena, distiller.distilled.data, distiller.distilled.length);
+    const Buf *text = &distiller.distilled;
+    int shown = shown_bytes(text->data, text->length, DISTILLED_MAX_BYTES);
+    diagnosis.distilled = arena_string_n(arena, text->data, (size_t)shown);
     buf_free(&distiller.distilled);
     arena_free(distiller.scratch);
     return diagnosis;

@@ -15,6 +15,13 @@ typedef struct {
  * text, to quote lines from. */
 Diagnosis diagnose(Arena *arena, const char *log, const char *source);
 
+/* `text` as valid UTF-8: one with a byte that is none loses all that is not ASCII. */
+char *clean_text(Arena *arena, const char *text);
+
+/* How many of `bytes` are shown when at most `max_bytes` may be: no character is split. An int, as
+ * "%.*s" wants it. */
+int shown_bytes(const char *text, size_t bytes, size_t max_bytes);
+
 /* "/opt/x/include/cute/layout.hpp" gives "cute/layout.hpp"; the user's file is kernel.cu. */
 const char *short_path(Arena *arena, const char *path);
 

@@ -83,11 +83,21 @@ static char *kernel_name(Arena *arena, const char *demangled) {
     return cute_notation(arena, name, MAX_NAME_BYTES);
 }
 
+/* A symbol may be named anything: extern "C" void f() asm("\xff\n"). */
+static char *printable(Arena *arena, const char *name) {
+    char *text = clean_text(arena, name);
+    for (char *c = text; *c; c++)
+        if ((unsigned char)*c < ' ' || *c == 0x7F) *c = '?';
+    return text;
+}
+
 void demangle_names(Arena *arena, const char **names, int count) {
     if (count == 0) return;
     Buf input = {0};
-    for (int i = 0; i < count; i++)
+    for (int i = 0; i < count; i++) {
+        names[i] = printable(arena, names[i]);
         buf_printf(&input, "%s\n", names[i]);
+    }
     const char *argv[] = {"c++filt", NULL};
     ProcessOptions options = {
         .argv = argv, .input = input.data, .input_bytes = input.length, .timeout_s = 60};

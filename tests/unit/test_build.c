@@ -270,6 +270,25 @@ static void test_forbidden_imports_are_named_with_advice_and_not_given_out(void 
     assert_int_equal(result.forbidden_count, 2);
 }
 
+static void test_name_that_is_no_text_is_forbidden_like_any_other(void **state) {
+    World *world = *state;
+    const char *source =
+        "#include \"task.h\"\n" PLAIN_KERNEL
+        "#ifndef __CUDA_ARCH__\nextern \"C\" void h() asm(\"\\xff\\xfez\");\n#endif\n"
+        "extern \"C\" cudaError_t launch(const float *x, float *y, Dims dims, "
+        "void *, cudaStream_t s) {\n"
+        "#ifndef __CUDA_ARCH__\n    h();\n#endif\n    return cudaSuccess;\n}\n";
+    for (int i = 0; i < 2; i++) {
+        BuildResult result = build(world, source);
+        assert_int_equal(result.from_cache, i);
+        assert_int_equal(result.status, BUILD_FORBIDDEN);
+        assert_int_equal(result.forbidden_count, 1);
+        assert_string_equal(result.forbidden[0], "??z");
+        assert_string_equal(result.distilled,
+                            "kernel.cu uses ??z, which a kernel may not import\n");
+    }
+}
+
 static void test_what_is_not_source_is_refused_without_a_compiler(void **state) {
     World *world = *state;
     char *huge = arena_alloc(world->arena, (size_t)10 << 20);
@@ -714,6 +733,7 @@ int main(void) {
         TEST(test_kernel_without_launch_is_told_the_signature),
         TEST(test_launch_of_another_signature_is_told_the_right_one),
         TEST(test_forbidden_imports_are_named_with_advice_and_not_given_out),
+        TEST(test_name_that_is_no_text_is_forbidden_like_any_other),
         TEST(test_what_is_not_source_is_refused_without_a_compiler),
         TEST(test_source_without_final_newline_or_with_final_backslash_is_built),
         TEST(test_changed_header_is_noticed_and_touched_header_is_not),

@@ -242,6 +242,33 @@ static void test_garbage_is_no_diagnosis_and_no_crash(void **state) {
     arena_free(arena);
 }
 
+static void test_no_cut_splits_a_character(void **state) {
+    (void)state;
+    Arena *arena = arena_new();
+    for (int shift = 0; shift < 3; shift++) {
+        Buf log = {0}, source = {0};
+        for (int line = 1; line <= 40; line++) {
+            buf_printf(&log, "/x/include/cute/a.hpp(%d): error: \xe2\x82\xac failed\n    %.*s",
+                       line, shift, "xyz");
+            for (int i = 0; i < 200; i++)
+                buf_puts(&log, "\xe2\x82\xac");
+            buf_printf(&log,
+                       "\n    ^\n          detected during instantiation of \"f\" at line %d "
+                       "of kernel.cu\n\n",
+                       line);
+            for (int i = 0; i < 100 + shift; i++)
+                buf_puts(&source, i < shift ? "x" : "\xe2\x82\xac");
+            buf_puts(&source, "\n");
+        }
+        Diagnosis diagnosis = diagnose(arena, buf_take(arena, &log), buf_take(arena, &source));
+        assert_true(diagnosis.count > 0);
+        assert_non_null(strstr(diagnosis.distilled, "a.hpp:1: "));
+        assert_true(strlen(diagnosis.distilled) <= DISTILLED_MAX_BYTES);
+        assert_true(text_is_utf8(diagnosis.distilled, strlen(diagnosis.distilled)));
+    }
+    arena_free(arena);
+}
+
 static void test_a_megabyte_of_log_takes_little_time(void **state) {
     (void)state;
     Arena *arena = arena_new();
@@ -266,6 +293,7 @@ int main(void) {
         cmocka_unit_test(test_warnings_of_ptxas_are_kept_when_there_is_no_error),
         cmocka_unit_test(test_types_are_written_in_cute_notation),
         cmocka_unit_test(test_garbage_is_no_diagnosis_and_no_crash),
+        cmocka_unit_test(test_no_cut_splits_a_character),
         cmocka_unit_test(test_a_megabyte_of_log_takes_little_time),
     };
     const struct CMUnitTest recording[] = {cmocka_unit_test(record)};
