@@ -274,7 +274,7 @@ static bool compile_in(Build *build, const char *scratch, const char *header, co
         return false;
     // A machine short of time or memory may be the cause of these two; the next try may do better.
     bool certain = outcome.status != COMPILE_TIMEOUT && outcome.status != COMPILE_CRASHED;
-    return !certain || !complete ||
+    return !certain || !complete || !headers_reach_all(build->source) ||
            cache_store(build->arena, build->directory, &build->result->key, &outcome, &headers,
                        build->err);
 }

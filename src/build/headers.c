@@ -116,11 +116,26 @@ static bool collect_directory(Arena *arena, const char *directory, PathSet *set,
 static bool look_at(HeaderState *header) {
     struct stat status;
     Error ignored;
-    if (stat(header->path, &status) != 0 || !hash_file(header->path, &header->hash, &ignored))
+    // A line marker may name /dev/zero, which has no end, or a pipe that nobody writes to.
+    if (stat(header->path, &status) != 0 || !S_ISREG(status.st_mode) ||
+        !hash_file(header->path, &header->hash, &ignored))
         return false;
     header->bytes = status.st_size;
     header->mtime_ns = nanoseconds(status.st_mtim);
     header->ctime_ns = nanoseconds(status.st_ctim);
+    return true;
+}
+
+static bool leads_up(const char *path) {
+    for (const char *at = path; (at = strstr(at, "..")); at += 2)
+        if ((at == path || at[-1] == '/') && (at[2] == '/' || !at[2])) return true;
+    return false;
+}
+
+bool headers_reach_all(const char *source) {
+    static const char *const kOthers[] = {"incbin", "__has_include", "#embed", "__has_embed"};
+    for (size_t i = 0; i < COUNT_OF(kOthers); i++)
+        if (strstr(source, kOthers[i])) return false;
     return true;
 }
 
@@ -134,8 +149,13 @@ bool headers_collect(Arena *arena, const char *directory, int64_t start_ns, Head
     size_t own = strlen(directory);
     for (size_t i = 0; i < set.capacity; i++) {
         const char *path = set.slots[i];
-        if (!path || path[0] != '/') continue; // relative: in the scratch directory, in the key
-        if (strncmp(path, directory, own) == 0 && path[own] == '/') continue;
+        if (!path) continue;
+        bool inside = path[0] != '/' || (strncmp(path, directory, own) == 0 && path[own] == '/');
+        if (inside && !leads_up(path)) continue; // what lies in the directory is in the key
+        if (inside) {
+            *complete = false; // "../x.h": beside a directory that the next build does not have
+            continue;
+        }
         HeaderState *header = &list->items[list->count++];
         header->path = path;
         if (!look_at(header) || header->mtime_ns >= start_ns || header->ctime_ns >= start_ns)

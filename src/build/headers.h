@@ -15,9 +15,13 @@ typedef struct {
 
 /* Reads the names of all headers from the line markers of the preprocessed sources (*.ii) in
  * `directory`, but for files inside it, and hashes each. `complete` is false when a header changed
- * after `start_ns` (since 1970) or could not be read: then the result must not be kept. */
+ * after `start_ns` (since 1970), could not be read, or is no plain file at a lasting place: then
+ * the result must not be kept. */
 bool headers_collect(Arena *arena, const char *directory, int64_t start_ns, HeaderList *list,
                      bool *complete, Error *err);
+
+/* False when `source` may depend on files that no line marker names: .incbin, __has_include. */
+bool headers_reach_all(const char *source);
 
 char *headers_text(Arena *arena, const HeaderList *headers);
 bool headers_parse(Arena *arena, const char *text, size_t bytes, HeaderList *headers);

@@ -176,8 +176,8 @@ static bool is_kept(Arena *arena, const char *directory, const char *const outpu
 }
 
 static bool compile_in(Arena *arena, const Task *task, const BuildOptions *options,
-                       const char *header, const char *directory, const char *scratch,
-                       const char *const outputs[2], Error *err) {
+                       const char *source, const char *header, const char *directory,
+                       const char *scratch, const char *const outputs[2], Error *err) {
     HeaderList headers;
     bool complete;
     int64_t start_ns = headers_clock_ns();
@@ -186,19 +186,19 @@ static bool compile_in(Arena *arena, const Task *task, const BuildOptions *optio
         !headers_collect(arena, scratch, start_ns, &headers, &complete, err))
         return false;
     char *text = headers_text(arena, &headers);
-    return !complete ||
+    return !complete || !headers_reach_all(source) ||
            file_write_atomic(path_join(arena, directory, "headers.json"), text, strlen(text), err);
 }
 
 static bool compile_locked(Arena *arena, const Task *task, const BuildOptions *options,
-                           const char *header, const char *directory, const char *const outputs[2],
-                           Error *err) {
+                           const char *source, const char *header, const char *directory,
+                           const char *const outputs[2], Error *err) {
     int lock = file_lock(path_join(arena, directory, "lock"), true, options->cancel, err);
     if (lock < 0) return false;
     bool good = !options->no_cache && is_kept(arena, directory, outputs);
     char *scratch = good ? NULL : directory_scratch(arena, "reference", err);
     if (scratch) {
-        good = compile_in(arena, task, options, header, directory, scratch, outputs, err);
+        good = compile_in(arena, task, options, source, header, directory, scratch, outputs, err);
         Error ignored;
         directory_remove(scratch, &ignored);
     }
@@ -222,5 +222,5 @@ bool build_reference(Arena *arena, const Task *task, const BuildOptions *options
     *double_object = outputs[0];
     *float_object = outputs[1];
     if (!options->no_cache && is_kept(arena, directory, outputs)) return true;
-    return compile_locked(arena, task, options, header, directory, outputs, err);
+    return compile_locked(arena, task, options, text, header, directory, outputs, err);
 }

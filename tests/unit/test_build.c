@@ -360,6 +360,30 @@ static void test_changed_header_is_noticed_and_touched_header_is_not(void **stat
     assert_true(build(world, kQuickError).from_cache);
 }
 
+static void test_sources_that_reach_for_untracked_files_are_not_kept(void **state) {
+    World *world = *state;
+    own_header(world, "#define EXTRA 1\n");
+    static const char *const reaches[] = {
+        "#include \"../beside.h\"\n",
+        "#if __has_include(\"other.h\")\n#endif\n",
+        "asm(\".incbin \\\"/etc/hostname\\\"\");\n",
+        "# 1 \"/dev/zero\" 1\n# 2 \"kernel.cu\" 2\n",
+    };
+    char *beside = path_join(world->arena, world->scratch, "beside.h");
+    write_file(world, beside, "");
+    setenv("TMPDIR", world->scratch, 1); // so that it is one step above the build
+    for (size_t i = 0; i < COUNT_OF(reaches); i++) {
+        char *source = arena_printf(world->arena, "%s%s", reaches[i], kQuickError);
+        for (int turn = 0; turn < 2; turn++) {
+            BuildResult result = build(world, source);
+            assert_int_equal(result.status, BUILD_COMPILE_ERROR);
+            if (!strstr(result.distilled, "nothing")) fail_msg("%s", result.distilled);
+            assert_false(result.from_cache);
+        }
+    }
+    unsetenv("TMPDIR");
+}
+
 static void test_damaged_entries_are_built_again(void **state) {
     World *world = *state;
     own_header(world, "#define EXTRA 1\n");
@@ -737,6 +761,7 @@ int main(void) {
         TEST(test_what_is_not_source_is_refused_without_a_compiler),
         TEST(test_source_without_final_newline_or_with_final_backslash_is_built),
         TEST(test_changed_header_is_noticed_and_touched_header_is_not),
+        TEST(test_sources_that_reach_for_untracked_files_are_not_kept),
         TEST(test_damaged_entries_are_built_again),
         TEST(test_object_that_is_not_the_one_kept_is_built_again),
         TEST(test_no_cache_builds_again),
