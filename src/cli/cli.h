@@ -39,6 +39,8 @@ typedef enum {
 } OptionId;
 #define ACCEPTS(option) (1u << (option))
 
+#define KERNEL_MAX_BYTES ((size_t)4 << 20)
+
 #define MAX_OPERANDS 2
 typedef struct {
     const char *operands[MAX_OPERANDS];

@@ -2,8 +2,6 @@
  */
 #include "cli/cli.h"
 
-#define KERNEL_MAX_BYTES ((size_t)4 << 20)
-
 static Json *check_json(const Workplace *place, const char *kernel, Json *verdict) {
     Json *json = json_object();
     json_object_set_new(json, "schema", json_integer(1));

@@ -7,8 +7,6 @@
 #include "cli/cli.h"
 #include <string.h>
 
-#define KERNEL_MAX_BYTES ((size_t)4 << 20)
-
 /* What a run is begun with, and what its record gives back for a resume. */
 typedef struct {
     const char *task, *device, *arch, *model;
@@ -166,6 +164,14 @@ static void close_session(Session *session) {
     journal_close(session->journal);
 }
 
+static bool read_start(Arena *arena, const char *path, char **source, Error *err) {
+    size_t bytes;
+    if (!file_read(arena, path, KERNEL_MAX_BYTES, source, &bytes, err)) return false;
+    if (!memchr(*source, '\0', bytes)) return true;
+    return error_input(err, "%s: this is a binary file, not CUDA source (it holds a zero byte)",
+                       path);
+}
+
 static bool begin_run(Arena *arena, const Options *options, Cancel *cancel, Session *session,
                       int *exit_code, Error *err) {
     if (!options->model) {
@@ -180,8 +186,7 @@ static bool begin_run(Arena *arena, const Options *options, Cancel *cancel, Sess
         .limits = loop_limits_default(),
     };
     limits_from_options(options, &settings.limits);
-    if (options->start &&
-        !file_read(arena, options->start, KERNEL_MAX_BYTES, &settings.start_source, NULL, err)) {
+    if (options->start && !read_start(arena, options->start, &settings.start_source, err)) {
         return false;
     }
     return open_session(arena, options, cancel, &settings, session, err) &&

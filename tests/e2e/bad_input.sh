@@ -54,6 +54,10 @@ head -c 10000000 /dev/zero >huge.cu
 expect 2 "$cutegen" check relu huge.cu
 err_says "huge.cu"
 
+cat "$relu" <(printf '\0') >zero.cu
+expect 2 "$cutegen" run relu --model exec:false --start zero.cu
+err_is "zero.cu: this is a binary file, not CUDA source (it holds a zero byte)"
+
 # With --json the same sentence is an object.
 expect 2 "$cutegen" check dtype "$relu" --json
 out_follows error
