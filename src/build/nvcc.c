@@ -16,18 +16,17 @@
 
 #include "build/ptx_lines.h"
 #include "build/toolchain.h"
-#include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/statvfs.h>
 #include <time.h>
 #include <unistd.h>
 
 #define MAX_LOG_BYTES       ((size_t)4 << 20)
 #define MAX_COMPILER_MEMORY ((size_t)16 << 30)
 #define MAX_COMPILER_FILE   ((size_t)1 << 30)
-#define NEEDED_DISK_BYTES   ((off_t)64 << 20)
+#define NEEDED_DISK_BYTES   ((uint64_t)64 << 20)
 #define MODULE_ID           "cutegen_kernel"
 
 const char **nvcc_flags(Arena *arena, const Toolchain *toolchain) {
@@ -82,15 +81,11 @@ static bool is_crash(int signal) {
            signal == SIGFPE;
 }
 
-/* What a compiler needs is gone from the disk again when it has failed, so its room is probed. */
-static bool disk_is_full(Arena *arena, const char *directory) {
-    char *path = path_join(arena, directory, "probe");
-    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
-    if (fd < 0) return errno == ENOSPC || errno == EDQUOT;
-    int error = posix_fallocate(fd, 0, NEEDED_DISK_BYTES);
-    close(fd);
-    unlink(path);
-    return error == ENOSPC || error == EDQUOT;
+/* A compiler that fails for want of room removes what it wrote, so this finds some again. */
+static bool disk_is_full(const char *directory) {
+    struct statvfs room;
+    return statvfs(directory, &room) == 0 &&
+           (uint64_t)room.f_bavail * room.f_frsize < NEEDED_DISK_BYTES;
 }
 
 /* A driver that lives on when the compiler below it dies says so in words:
@@ -134,7 +129,7 @@ static StepEnd judge_step(Pass *pass, const char *program, const ProcessResult *
                       "%s may not write files as large as it needs: raise the file size "
                       "limit (ulimit -f)",
                       program);
-    } else if (disk_is_full(pass->arena, pass->job->scratch)) {
+    } else if (disk_is_full(pass->job->scratch)) {
         error_harness(err,
                       "the disk is full: %s needs some 100 MB in %s; make room, or set TMPDIR "
                       "to another place",
