@@ -146,6 +146,15 @@ static StepEnd judge_step(Pass *pass, const char *program, const ProcessResult *
     return STEP_BROKEN;
 }
 
+/* A source can make a compiler take all it is given: # 1 "/dev/zero" 1 has it quote a line without
+ * end. Half of the memory leaves room for the other pass and for the rest of the machine. */
+static size_t compiler_memory_bytes(void) {
+    long pages = sysconf(_SC_PHYS_PAGES), page_bytes = sysconf(_SC_PAGESIZE);
+    if (pages <= 0 || page_bytes <= 0) return MAX_COMPILER_MEMORY;
+    size_t half = (size_t)pages / 2 * (size_t)page_bytes;
+    return half < MAX_COMPILER_MEMORY ? half : MAX_COMPILER_MEMORY;
+}
+
 static StepEnd run_command(Pass *pass, const char *const *argv, const char *const *env,
                            const char *program, Cancel *cancel) {
     double left_s = pass->job->deadline - clock_seconds();
@@ -157,7 +166,7 @@ static StepEnd run_command(Pass *pass, const char *const *argv, const char *cons
         .timeout_s = left_s,
         .max_output_bytes = MAX_LOG_BYTES,
         .limits = {.cpu_s = pass->job->cpu_s,
-                   .memory_bytes = MAX_COMPILER_MEMORY,
+                   .memory_bytes = compiler_memory_bytes(),
                    .file_bytes = MAX_COMPILER_FILE},
         .cancel = cancel,
     };

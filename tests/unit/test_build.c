@@ -537,6 +537,17 @@ static void test_compiler_that_computes_for_ever_is_a_timeout(void **state) {
     assert_int_equal(result.status, BUILD_TIMEOUT);
 }
 
+static void test_compiler_may_take_half_of_the_memory_at_most(void **state) {
+    World *world = *state;
+    char *limit = path_join(world->arena, world->scratch, "limit");
+    replace_cicc(world, arena_printf(world->arena, "ulimit -v >%s; exit 1", limit));
+    build(world, "#include \"task.h\"\n" PLAIN_KERNEL LAUNCH);
+    double limit_bytes = 1024 * strtod(read_text(world, limit), NULL);
+    double memory_bytes = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
+    assert_true(limit_bytes > 0);
+    assert_true(limit_bytes <= memory_bytes / 2);
+}
+
 static void test_interrupt_ends_a_build(void **state) {
     World *world = *state;
     replace_cicc(world, "sleep 100");
@@ -770,6 +781,7 @@ int main(void) {
         TEST(test_crashing_compiler_is_reported_as_the_sources_doing),
         TEST(test_endless_compilation_is_a_timeout_and_not_cached),
         TEST(test_compiler_that_computes_for_ever_is_a_timeout),
+        TEST(test_compiler_may_take_half_of_the_memory_at_most),
         TEST(test_interrupt_ends_a_build),
         TEST(test_full_disk_is_a_harness_fault_that_says_so),
         TEST(test_recorded_dry_run_is_understood),
