@@ -3,7 +3,8 @@
  * A reference is the user's own C, so its errors are the user's: the first one is given back with
  * their file and line. Objects are kept by content like kernels, together with the headers that
  * were reached; the two compilers run beside each other. No contraction and no fast math: the
- * reference has to be what it says.
+ * reference has to be what it says. In float its literals are float too: a single 0.5 would else
+ * lift whole expressions to double, and the float version is there to show what float can do.
  */
 #include "build/build.h"
 
@@ -20,7 +21,9 @@
 #define MAX_OBJECT_BYTES     ((size_t)64 << 20)
 #define DEFAULT_TIMEOUT_S    120.0
 
-static const char *const kReals[] = {"double", "float"};
+static const struct {
+    const char *name, *flag;
+} kReals[] = {{"double", NULL}, {"float", "-fsingle-precision-constant"}};
 
 static const char *const kFlags[] = {
     "-std=gnu17",
@@ -37,12 +40,14 @@ static const char *const kFlags[] = {
 static Hash reference_key(const Task *task, const Toolchain *toolchain, const char *text,
                           const char *header) {
     Hasher *hasher = hasher_new();
-    hasher_add_text(hasher, "reference 2");
+    hasher_add_text(hasher, "reference 3");
     hasher_add_text(hasher, task->reference_path);
     hasher_add_text(hasher, text);
     hasher_add_text(hasher, header);
     for (size_t i = 0; i < COUNT_OF(kFlags); i++)
         hasher_add_text(hasher, kFlags[i]);
+    for (size_t i = 0; i < COUNT_OF(kReals); i++)
+        hasher_add_text(hasher, kReals[i].flag ? kReals[i].flag : "");
     hasher_add_text(hasher, toolchain->cc);
     hasher_add_text(hasher, toolchain->identity);
     return hasher_finish(hasher);
@@ -77,6 +82,7 @@ typedef struct {
     const Task *task;
     const BuildOptions *options;
     const char *scratch, *real;
+    const char *flag; // or NULL
     const char *output;
     bool good;
     Error err;
@@ -125,7 +131,8 @@ static void *compile_one(void *context) {
         job->task->reference_path,
         NULL,
     };
-    const char *compile[] = {"-x", "cpp-output", "-o", job->output, preprocessed, "-lm", NULL};
+    const char *compile[] = {"-x",         "cpp-output", "-o",      job->output,
+                             preprocessed, "-lm",        job->flag, NULL};
     job->good = run_cc(job, preprocess) && run_cc(job, compile);
     return NULL;
 }
@@ -139,7 +146,8 @@ static bool compile_both(Arena *arena, const Task *task, const BuildOptions *opt
                                 .task = task,
                                 .options = options,
                                 .scratch = scratch,
-                                .real = kReals[i],
+                                .real = kReals[i].name,
+                                .flag = kReals[i].flag,
                                 .output = path_join(arena, scratch, path_base(outputs[i]))};
     bool threaded = pthread_create(&thread, NULL, compile_one, &jobs[0]) == 0;
     if (!threaded) compile_one(&jobs[0]);
@@ -218,7 +226,7 @@ bool build_reference(Arena *arena, const Task *task, const BuildOptions *options
     if (!directory) return false;
     const char *outputs[2];
     for (int i = 0; i < 2; i++)
-        outputs[i] = arena_printf(arena, "%s/%s.so", directory, kReals[i]);
+        outputs[i] = arena_printf(arena, "%s/%s.so", directory, kReals[i].name);
     *double_object = outputs[0];
     *float_object = outputs[1];
     if (!options->no_cache && is_kept(arena, directory, outputs)) return true;

@@ -7,6 +7,7 @@
 #include "build/nvcc.h"
 #include "build/toolchain.h"
 
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -741,6 +742,41 @@ static void test_header_beside_a_reference_is_part_of_it(void **state) {
     assert_string_not_equal(hashes[0].hex, hashes[1].hex);
 }
 
+/* Has the reference in `object` compute one element. */
+static void call_reference(const char *object, const void *x, void *y) {
+    void *handle = dlopen(object, RTLD_NOW | RTLD_LOCAL);
+    if (!handle) fail_msg("%s", dlerror());
+    void (*reference)(const void *, void *, const void *, int64_t, int64_t);
+    *(void **)&reference = dlsym(handle, "reference");
+    assert_non_null(reference);
+    const void *inputs[] = {x};
+    void *outputs[] = {y};
+    int64_t dims[] = {1};
+    reference(inputs, outputs, dims, 0, 1);
+    assert_int_equal(dlclose(handle), 0);
+}
+
+static void test_literals_of_a_reference_are_of_its_real(void **state) {
+    World *world = *state;
+    world->task.reference_path = path_join(world->arena, world->scratch, "reference.c");
+    write_file(world, world->task.reference_path,
+               "#include \"reference.h\"\n"
+               "void reference(const Inputs *in, Outputs *out, const Dims *dims, int64_t begin, "
+               "int64_t end) {\n    (void)dims, (void)begin, (void)end;\n"
+               "    out->y[0] = (in->x[0] + 1e-9) - 1.0;\n}\n");
+    BuildOptions options = {.toolchain = &world->toolchain};
+    const char *objects[2];
+    if (!build_reference(world->arena, &world->task, &options, &objects[0], &objects[1],
+                         &world->err))
+        fail_msg("%s", world->err.message);
+    double x = 1, y = 0;
+    float x_float = 1, y_float = 7;
+    call_reference(objects[0], &x, &y);
+    call_reference(objects[1], &x_float, &y_float);
+    assert_true(y > 0.9e-9 && y < 1.1e-9);
+    assert_true(y_float == 0); // 1e-9 is lost in a float sum, and was not in a double one
+}
+
 static void test_faulty_reference_is_an_input_error_with_the_users_line(void **state) {
     World *world = *state;
     world->task.reference_path = path_join(world->arena, world->scratch, "reference.c");
@@ -791,6 +827,7 @@ int main(void) {
         TEST(test_version_is_read_from_what_nvcc_prints),
         TEST(test_reference_is_built_in_double_and_float_once),
         TEST(test_header_beside_a_reference_is_part_of_it),
+        TEST(test_literals_of_a_reference_are_of_its_real),
         TEST(test_faulty_reference_is_an_input_error_with_the_users_line),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
