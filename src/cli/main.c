@@ -11,6 +11,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 const Command commands[] = {
@@ -139,6 +140,12 @@ static void fill_standard_descriptors(void) {
     }
 }
 
+/* Kernels run as the same user: they shall not read our environment, where a model's keys may be,
+ * from /proc, nor look into our memory. */
+static void hide_from_other_processes(void) {
+    prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); // cannot fail with these arguments
+}
+
 static int exit_code_of(ErrorKind kind) {
     switch (kind) {
     case ERROR_INPUT:
@@ -248,6 +255,7 @@ static int dispatch(Arena *arena, int argc, char **argv) {
 }
 
 int main(int argc, char **argv) {
+    hide_from_other_processes();
     fill_standard_descriptors();
     set_signals();
     Arena *arena = arena_new();

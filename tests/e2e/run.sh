@@ -59,7 +59,9 @@ out_says "passed: cutegen-runs/vector_add-"
 [ "$(wc -l <"$scratch/.out")" -eq 1 ] || fail "--quiet prints more than the outcome"
 
 # Killed while it waits for the second reply, it does not ask for the first again.
-"$cutegen" run vector_add --model manual:chat --state-dir killed >killed.out 2>&1 </dev/null &
+plain="setpriv --bounding-set=-all --inh-caps=-all" # as a user, who may not look everywhere
+$plain true 2>/dev/null || plain=
+$plain "$cutegen" run vector_add --model manual:chat --state-dir killed >killed.out 2>&1 </dev/null &
 owner=$!
 wait_for() {
     for _ in $(seq 300); do
@@ -69,6 +71,10 @@ wait_for() {
     fail "$1 did not appear"
 }
 wait_for chat/0001.prompt.md
+# Meanwhile a kernel, which runs as the same user, cannot read its environment.
+$plain sh -c '"$@" & cat /proc/$!/environ; got=$?; kill $!; exit $got' - sleep 60 >/dev/null ||
+    fail "no process of the user can be read, so this test shows nothing"
+! $plain cat "/proc/$owner/environ" >/dev/null 2>&1 || fail "the environment can be read"
 cp draft.reply chat/tmp && mv chat/tmp chat/0001.reply.md
 wait_for chat/0002.prompt.md
 kill -KILL "$owner"
