@@ -113,6 +113,8 @@ typedef struct {
     Judge *judge;
     Model *model;
     LoopLimits limits;
+    JudgeOptions judging;      // as they hold (judge_options), and
+    const char *compiler;      //   the toolchain's identity: for the record
     const char *directory;     // ./cutegen-runs/<task>-<utc>-<hex>
     const char *device, *arch; // as the user gave them; for the record and the prompt
     const char *start_source;  // --start; or NULL

@@ -336,14 +336,22 @@ static bool go(Run *run) {
     return true;
 }
 
+static Json *judging_json(const JudgeOptions *judging) {
+    return json_pack("{s:i, s:f, s:f}", "seeds", judging->seeds, "call_timeout_s",
+                     judging->call_timeout_s, "reference_timeout_s", judging->reference_timeout_s);
+}
+
+/* The path is absolute, so that the run can be resumed from another directory. */
 static Json *started_json(Run *run, const char *start) {
     const RunOptions *o = run->options;
-    return json_pack("{s:i, s:s, s:{s:s, s:o, s:s}, s:o, s:o, s:o, s:o, s:o, s:o}", "schema", 1,
-                     "version", CUTEGEN_VERSION, "task", "name", o->task->name, "path",
-                     text_json(o->task->path), "identity", o->task->identity.hex, "device",
-                     text_or_null(o->device), "arch", text_or_null(o->arch), "model",
+    return json_pack("{s:i, s:s, s:{s:s, s:o, s:s}, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}",
+                     "schema", 1, "version", CUTEGEN_VERSION, "task", "name", o->task->name, "path",
+                     text_json(path_absolute(run->arena, o->task->path)), "identity",
+                     o->task->identity.hex, "device", text_or_null(o->device), "arch",
+                     text_or_null(o->arch), "compiler", text_or_null(o->compiler), "model",
                      text_or_null(run->deps->model_name), "limits", limits_json(&o->limits),
-                     "start", text_or_null(start), "hint", text_or_null(o->hint));
+                     "judge", judging_json(&o->judging), "start", text_or_null(start), "hint",
+                     text_or_null(o->hint));
 }
 
 static bool begin(Run *run) {
@@ -379,9 +387,11 @@ static bool go_back(Run *run, bool *over) {
     *over = h->stopped && !history_can_go_on(h, &run->options->limits);
     if (*over) return true;
     return record(run, "run.resumed",
-                  json_pack("{s:s, s:o, s:o}", "version", CUTEGEN_VERSION, "model",
+                  json_pack("{s:s, s:o, s:o, s:o, s:o}", "version", CUTEGEN_VERSION, "compiler",
+                            text_or_null(run->options->compiler), "model",
                             text_or_null(run->deps->model_name), "limits",
-                            limits_json(&run->options->limits)));
+                            limits_json(&run->options->limits), "judge",
+                            judging_json(&run->options->judging)));
 }
 
 /* The verdict as far as the journal knows it, for a kernel judged by an earlier sitting. */

@@ -99,9 +99,11 @@ bool run_find(Arena *arena, const Options *options, const char *name, char **dir
 /* Finds companions, task and device; `device` may be NULL. The reporter is there afterwards. */
 bool workplace_find(Arena *arena, const Options *options, const char *task, const char *device,
                     Workplace *place, Error *err);
+/* What the options say of judging; what they leave open stays. */
+void judging_from_options(const Options *options, JudgeOptions *judging);
 /* Finds the compiler (`arch` may be NULL), says where kernels will be judged, opens the judge. */
-bool workplace_open_judge(Arena *arena, const Options *options, const char *arch, Cancel *cancel,
-                          Workplace *place, Error *err);
+bool workplace_open_judge(Arena *arena, const JudgeOptions *judging, const char *arch,
+                          Cancel *cancel, Workplace *place, Error *err);
 void workplace_close(Workplace *place); // safe after a failure of the above
 /* Where kernels are judged, as --json tells it: docs/schema/check.json. */
 Json *workplace_json(const Workplace *place);

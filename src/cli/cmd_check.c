@@ -17,9 +17,11 @@ static bool check(Arena *arena, const Options *options, Cancel *cancel, Workplac
     const char *kernel = options->operands[1];
     char *source;
     size_t bytes;
+    JudgeOptions judging = {0};
+    judging_from_options(options, &judging);
     if (!workplace_find(arena, options, options->operands[0], options->device, place, err) ||
         !file_read(arena, kernel, KERNEL_MAX_BYTES, &source, &bytes, err) ||
-        !workplace_open_judge(arena, options, options->arch, cancel, place, err)) {
+        !workplace_open_judge(arena, &judging, options->arch, cancel, place, err)) {
         return false;
     }
     Verdict verdict;

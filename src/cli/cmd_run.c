@@ -10,7 +10,9 @@
 /* What a run is begun with, and what its record gives back for a resume. */
 typedef struct {
     const char *task, *device, *arch, *model;
+    const char *compiler; // of the sitting before; NULL: none, or not known
     LoopLimits limits;
+    JudgeOptions judging;
     char *start_source;
     char *directory; // of the run
 } Settings;
@@ -40,7 +42,7 @@ static bool open_session(Arena *arena, const Options *options, Cancel *cancel,
         .progress_context = place->reporter,
     };
     return model_open(arena, settings->model, &asking, &session->model, err) &&
-           workplace_open_judge(arena, options, settings->arch, cancel, place, err);
+           workplace_open_judge(arena, &settings->judging, settings->arch, cancel, place, err);
 }
 
 /* Makes cutegen-runs/<task>-<utc>-<hex> and the record in it, or leaves nothing. */
@@ -128,6 +130,8 @@ static bool go(Arena *arena, const Options *options, Cancel *cancel, const Setti
         .judge = place->judge,
         .model = session->model,
         .limits = settings->limits,
+        .judging = judge_options(place->judge),
+        .compiler = place->toolchain.identity,
         .directory = settings->directory,
         .device = place->device.text,
         .arch = place->toolchain.arch,
@@ -140,6 +144,11 @@ static bool go(Arena *arena, const Options *options, Cancel *cancel, const Setti
     RunResult result = {0};
     reporter_set_journal(place->reporter, session->journal);
     reporter_line(place->reporter, arena_printf(arena, "run: %s", settings->directory));
+    if (settings->compiler && strcmp(settings->compiler, place->toolchain.identity) != 0) {
+        reporter_line(place->reporter,
+                      arena_printf(arena, "another compiler than before: %s, not %s",
+                                   place->toolchain.identity, settings->compiler));
+    }
     reporter_line(place->reporter, "");
     if (!loop(arena, &run, session->journal, &result, err)) {
         if (err->kind == ERROR_INPUT) return false; // the same again would end the same
@@ -186,6 +195,7 @@ static bool begin_run(Arena *arena, const Options *options, Cancel *cancel, Sess
         .limits = loop_limits_default(),
     };
     limits_from_options(options, &settings.limits);
+    judging_from_options(options, &settings.judging);
     if (options->start && !read_start(arena, options->start, &settings.start_source, err)) {
         return false;
     }
@@ -210,6 +220,13 @@ static void limits_from_json(const Json *json, LoopLimits *limits) {
     limits->plateau_rounds = (int)json_int_or(json, "plateau_rounds", limits->plateau_rounds);
 }
 
+static void judging_from_json(const Json *json, JudgeOptions *judging) {
+    judging->seeds = (int)json_int_or(json, "seeds", judging->seeds);
+    judging->call_timeout_s = json_real_or(json, "call_timeout_s", judging->call_timeout_s);
+    judging->reference_timeout_s =
+        json_real_or(json, "reference_timeout_s", judging->reference_timeout_s);
+}
+
 /* What the run was begun with, as later resumes changed it; options given now win. */
 static bool read_settings(Arena *arena, const Options *options, Journal *journal,
                           Settings *settings, Error *err) {
@@ -228,7 +245,9 @@ static bool read_settings(Arena *arena, const Options *options, Journal *journal
             settings->arch = json_text(body, "arch", NULL);
         }
         settings->model = json_text(body, "model", settings->model);
+        settings->compiler = json_text(body, "compiler", settings->compiler);
         limits_from_json(json_object_get(body, "limits"), &settings->limits);
+        judging_from_json(json_object_get(body, "judge"), &settings->judging);
     }
     if (!settings->task || !settings->model) {
         return error_input(err, "%s holds a run that never began; begin a new one with cutegen run",
@@ -236,6 +255,7 @@ static bool read_settings(Arena *arena, const Options *options, Journal *journal
     }
     if (options->model) settings->model = options->model;
     limits_from_options(options, &settings->limits);
+    judging_from_options(options, &settings->judging);
     return true;
 }
 

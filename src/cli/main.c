@@ -49,8 +49,8 @@ const Command commands[] = {
      "go on with a run where it was stopped or killed",
      "Goes on at the very step where the record ends; a model's reply that had arrived\n"
      "is not asked for again. RUN is a run's directory, or its name below\n"
-     "./cutegen-runs. Task and device are those of the run; so are model and limits,\n"
-     "unless given anew.\n"
+     "./cutegen-runs. Task and device are those of the run; so are model, limits and\n"
+     "timeouts, unless given anew.\n"
      "\n"
      "examples:\n"
      "  cutegen resume cutegen-runs/relu-20260131-123456-1a2b3c\n"

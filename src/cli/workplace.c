@@ -98,24 +98,27 @@ static void announce(Arena *arena, const Workplace *place) {
                   "network isolation yet");
 }
 
-bool workplace_open_judge(Arena *arena, const Options *options, const char *arch, Cancel *cancel,
-                          Workplace *place, Error *err) {
+void judging_from_options(const Options *options, JudgeOptions *judging) {
+    if (options->seeds > 0) judging->seeds = (int)options->seeds;
+    if (options->seed > 0) judging->first_seed = (uint64_t)options->seed;
+    if (options->timeout_s > 0) judging->call_timeout_s = (double)options->timeout_s;
+    if (options->reference_timeout_s > 0) {
+        judging->reference_timeout_s = (double)options->reference_timeout_s;
+    }
+    if (options->quick) judging->quick = true;
+}
+
+bool workplace_open_judge(Arena *arena, const JudgeOptions *judging, const char *arch,
+                          Cancel *cancel, Workplace *place, Error *err) {
     if (!toolchain_find(arena, arch, &place->toolchain, err)) return false;
     announce(arena, place);
-    JudgeOptions judging = {
-        .seeds = options->seeds > 0 ? (int)options->seeds : 0,
-        .first_seed = options->seed > 0 ? (uint64_t)options->seed : 0,
-        .call_timeout_s = options->timeout_s > 0 ? (double)options->timeout_s : 0,
-        .reference_timeout_s =
-            options->reference_timeout_s > 0 ? (double)options->reference_timeout_s : 0,
-        .quick = options->quick,
-        .cancel = cancel,
-        .progress = reporter_progress,
-        .progress_context = place->reporter,
-    };
+    JudgeOptions options = *judging;
+    options.cancel = cancel;
+    options.progress = reporter_progress;
+    options.progress_context = place->reporter;
     reporter_progress(place->reporter, "preparing the reference");
     return judge_open(arena, &place->task, &place->toolchain, &place->installation, &place->device,
-                      &judging, &place->judge, err);
+                      &options, &place->judge, err);
 }
 
 void workplace_close(Workplace *place) {

@@ -9,7 +9,6 @@
 #include <string.h>
 
 #define REQUEST_SECONDS   120.0 // ours alone: copies and fills of whole tensors
-#define REFERENCE_SECONDS 300.0 // on all cores
 #define LOAD_SECONDS      10.0  // static constructors included
 
 /* Alive, and not just unburied: it may have died while nobody asked it anything. */
@@ -219,10 +218,7 @@ static bool read_launch(Trial *trial) {
 }
 
 static Outcome launch(Trial *trial) {
-    const JudgeOptions *options = &trial->judge->options;
-    double seconds = options->call_timeout_s > 0      ? options->call_timeout_s
-                     : trial->judge->device.simulated ? 60
-                                                      : 20;
+    double seconds = trial->judge->options.call_timeout_s;
     WireWriter ask = {0};
     put_u32(&ask, (uint32_t)trial->task->dim_count);
     for (int i = 0; i < trial->task->dim_count; i++)
@@ -384,9 +380,7 @@ Outcome trial_call(Trial *trial) {
     if (status != PEER_OK) return oracle_broke(trial, status, &why);
     Outcome outcome = run_kernel(trial);
     // The answer is taken whatever the kernel did, so that the oracle can be asked again.
-    double patience = judge->options.reference_timeout_s;
-    status =
-        peer_receive(&judge->oracle, ORACLE_OK, patience > 0 ? patience : REFERENCE_SECONDS, &why);
+    status = peer_receive(&judge->oracle, ORACLE_OK, judge->options.reference_timeout_s, &why);
     if (status != PEER_OK) return reference_failed(trial, status, &why);
     return outcome == GO_ON ? compare(trial) : outcome;
 }

@@ -8,6 +8,9 @@
 #include <string.h>
 
 enum { DEFAULT_SEEDS = 3, MAX_SEEDS = 64, SEED_BITS = 48, SEEDS_PER_SHAPE = 1024, ATTEMPTS = 2 };
+#define CALL_SECONDS           20.0
+#define SIMULATED_CALL_SECONDS 60.0
+#define REFERENCE_SECONDS      300.0 // on all cores
 
 /* Every byte of outputs and workspace before a call. No two calls in a row share one, so that
  * what a kernel leaves untouched cannot be right by accident: NaNs, a large and small numbers. */
@@ -24,6 +27,20 @@ static bool open_parts(Judge *judge, Error *err) {
            judge_start_oracle(judge, err) && judge_start_runner(judge, err);
 }
 
+static JudgeOptions with_defaults(const JudgeOptions *given, const DeviceSpec *device) {
+    JudgeOptions options = given ? *given : (JudgeOptions){0};
+    if (options.seeds <= 0) options.seeds = DEFAULT_SEEDS;
+    if (options.seeds > MAX_SEEDS) options.seeds = MAX_SEEDS;
+    if (!(options.call_timeout_s > 0))
+        options.call_timeout_s = device->simulated ? SIMULATED_CALL_SECONDS : CALL_SECONDS;
+    if (!(options.reference_timeout_s > 0)) options.reference_timeout_s = REFERENCE_SECONDS;
+    return options;
+}
+
+JudgeOptions judge_options(const Judge *judge) {
+    return judge->options;
+}
+
 bool judge_open(Arena *arena, const Task *task, const Toolchain *toolchain,
                 const Installation *installation, const DeviceSpec *device,
                 const JudgeOptions *options, Judge **out, Error *err) {
@@ -34,7 +51,7 @@ bool judge_open(Arena *arena, const Task *task, const Toolchain *toolchain,
         .toolchain = *toolchain,
         .installation = *installation,
         .device = *device,
-        .options = options ? *options : (JudgeOptions){0},
+        .options = with_defaults(options, device),
     };
     *out = judge;
     if (open_parts(judge, err)) return true;
@@ -112,7 +129,6 @@ static void note_passed(Trial *trial, int calls) {
 
 static Outcome judge_shape(Trial *trial, int index, bool with_probe) {
     int seeds = trial->judge->options.seeds;
-    seeds = seeds <= 0 ? DEFAULT_SEEDS : seeds > MAX_SEEDS ? MAX_SEEDS : seeds;
     int calls = seeds < 2 ? 2 : seeds; // a second call with other data, always
     trial->probe = false;
     Outcome outcome = trial_begin_shape(trial, shape_at(trial, index));

@@ -63,6 +63,7 @@ bool judge_open(Arena *arena, const Task *task, const Toolchain *toolchain,
                 const Installation *installation, const DeviceSpec *device,
                 const JudgeOptions *options, Judge **judge, Error *err);
 void judge_close(Judge *judge); // NULL is fine
+JudgeOptions judge_options(const Judge *judge); // with the defaults filled in
 
 /* Builds and judges `source`. Every check shape, then the sim dims (or the timed shape on a GPU),
  * each with several seeds and a second call with other data; stops at the first failure.

@@ -61,7 +61,8 @@ out_says "passed: cutegen-runs/vector_add-"
 # Killed while it waits for the second reply, it does not ask for the first again.
 plain="setpriv --bounding-set=-all --inh-caps=-all" # as a user, who may not look everywhere
 $plain true 2>/dev/null || plain=
-$plain "$cutegen" run vector_add --model manual:chat --state-dir killed >killed.out 2>&1 </dev/null &
+$plain "$cutegen" run vector_add --model manual:chat --state-dir killed --seeds 5 --timeout 77 \
+    >killed.out 2>&1 </dev/null &
 owner=$!
 wait_for() {
     for _ in $(seq 300); do
@@ -82,9 +83,15 @@ wait "$owner" 2>/dev/null
 expect 0 "$cutegen" show killed/vector_add-*
 out_says "the record ends here"
 cp debug.reply chat/tmp && mv chat/tmp chat/0002.reply.md
-expect 0 "$cutegen" resume killed/vector_add-*
+expect 0 "$cutegen" resume killed/vector_add-* --reference-timeout 99
 out_says "passed         2 replies, 2 builds, 1 edit"
 cmp killed/vector_add-*/best.cu "$good" || fail "the resumed run gave another kernel"
 [ ! -e chat/0003.prompt.md ] || fail "the resumed run asked once more"
+# It judges as the run did from the beginning, but for what was given anew.
+expect 0 "$cutegen" export-journal killed/vector_add-*
+out_says '"judge":{"seeds":5,"call_timeout_s":77.0,"reference_timeout_s":300.0}'
+out_says '"judge":{"seeds":5,"call_timeout_s":77.0,"reference_timeout_s":99.0}'
+out_says '"calls":5'
+out_says '"compiler":"nvcc '
 
 finish

@@ -148,6 +148,8 @@ static bool run(World *world, bool resume) {
         .context = world, .ask = fake_ask, .judge = fake_judge, .model_name = "fake:script"};
     const RunOptions options = {.task = &world->task,
                                 .limits = world->limits,
+                                .judging = {.seeds = 7, .call_timeout_s = 1.5},
+                                .compiler = "nvcc 1.2.3",
                                 .directory = world->directory,
                                 .device = "sim",
                                 .arch = "sm_90a",
