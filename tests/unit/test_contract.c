@@ -89,6 +89,9 @@ static void *opened(World *w, const char *kernel) {
     ProcessResult result;
     const char *object = compile(w, kernel, &result);
     if (result.exit_code != 0) fail_msg("%s%s", result.out, result.err);
+    // As in the runner: the runtime first, wherever it lies, so that its soname is at hand.
+    void *runtime = dlopen(BUILD_ROOT "/lib/cutegen/sim/libcudart.so.13", RTLD_NOW | RTLD_GLOBAL);
+    if (!runtime) fail_msg("%s", dlerror());
     void *handle = dlopen(object, RTLD_NOW | RTLD_LOCAL);
     if (!handle) fail_msg("%s", dlerror());
     return handle;
