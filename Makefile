@@ -5,7 +5,7 @@
 #   make test            every test, Release build
 #   make test-sanitized  every test again with AddressSanitizer and UBSan
 #   make lint            clang-tidy over src/ (needs clang-tidy)
-#   make clean           removes what was built; .cache/ (toolchain) stays
+#   make clean           removes what was built; the toolchain in .cache/ stays
 
 BUILD = build
 SANITIZED = build-sanitized
@@ -36,4 +36,4 @@ lint: setup
 	@scripts/lint $(SANITIZED)
 
 clean:
-	rm -rf $(BUILD) $(SANITIZED)
+	rm -rf $(BUILD) $(SANITIZED) .cache/tests

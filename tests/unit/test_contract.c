@@ -148,7 +148,7 @@ static void test_each_broken_launch_has_its_symptom(void **state) {
          "linkage"},
         {"#include \"task.h\"\ncudaError_t launch(const float *x, float *y) { return cudaSuccess; "
          "}\n",
-         CONTRACT_FOOTER_FILE "(4): error: cannot determine which instance of overloaded function "
+         CONTRACT_FOOTER_FILE "(3): error: cannot determine which instance of overloaded function "
                               "\"launch\" is intended"},
         {"#include \"task.h\"\n\n\nextern \"C\" void launch(" PARAMETERS ") {}\n",
          "kernel.cu(4): error: cannot overload functions distinguished by return type alone"},
