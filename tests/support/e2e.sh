@@ -9,7 +9,8 @@ root=$1
 build=$2
 cutegen=$build/cutegen
 export LANG=C.UTF-8
-export XDG_CACHE_HOME=$build/test-cache # kernels of a test are compiled once per build tree
+# Kernels of tests are compiled once for the Release and the sanitized build.
+export XDG_CACHE_HOME=$root/.cache/tests
 [ -d "$root/.cache/cutlass/include" ] && export CUTLASS_PATH=$root/.cache/cutlass/include
 unset NO_COLOR CUTEGEN_ROOT
 mkdir -p "$XDG_CACHE_HOME"
