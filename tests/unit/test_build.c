@@ -1,13 +1,12 @@
-/* test_build.c - builds with the real nvcc: results, the cache, and what goes wrong.
+/* test_build.c - builds with the real nvcc: results, and what goes wrong.
  *
  * Sources that do not need CuTe do not include it, so that most builds take a second.
  */
-#include "build/build.h"
 #include "build/imports.h"
 #include "build/nvcc.h"
 #include "build/toolchain.h"
+#include "support/build_world.h"
 
-#include <dlfcn.h>
 #include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -19,83 +18,6 @@
 #include <unistd.h>
 
 #include <cmocka.h>
-
-#define LAUNCH                                                                                     \
-    "extern \"C\" cudaError_t launch(const float *x, float *y, Dims dims, void *, cudaStream_t s)" \
-    " {\n    kernel<<<1, 128, 0, s>>>(x, y, dims.n);\n    return cudaGetLastError();\n}\n"
-#define PLAIN_KERNEL                                                                               \
-    "__global__ void kernel(const float *x, float *y, int64_t n) {\n"                              \
-    "    if (threadIdx.x < n) y[threadIdx.x] = x[threadIdx.x];\n}\n"
-
-typedef struct {
-    Arena *arena;
-    const char *scratch;
-    Toolchain toolchain;
-    Task task;
-    Error err;
-} World;
-
-static int set_up(void **state) {
-    World *world = calloc(1, sizeof *world);
-    assert_non_null(world);
-    world->arena = arena_new();
-    *state = world;
-    world->scratch = directory_scratch(world->arena, "cutegen-test", &world->err);
-    assert_non_null(world->scratch);
-    // A cache of its own, or nothing here would ever be built twice.
-    setenv("XDG_CACHE_HOME", world->scratch, 1);
-    assert_int_equal(chdir(SOURCE_ROOT), 0); // where .cache/ is, wherever the build directory lies
-    if (!toolchain_find(world->arena, NULL, &world->toolchain, &world->err))
-        fail_msg("%s", world->err.message);
-    world->task = (Task){.path = "copy/task.yaml",
-                         .directory = world->scratch,
-                         .name = "copy",
-                         .summary = "y = x",
-                         .dim_count = 1,
-                         .dim_names = {"n"},
-                         .tensor_count = 2,
-                         .input_count = 1};
-    for (int i = 0; i < 2; i++)
-        world->task.tensors[i] = (Tensor){.name = i ? "y" : "x",
-                                          .dtype = DTYPE_F32,
-                                          .is_output = i == 1,
-                                          .rank = 1,
-                                          .extent_text = {"n"}};
-    return 0;
-}
-
-static int tear_down(void **state) {
-    World *world = *state;
-    assert_true(directory_remove(world->scratch, &world->err));
-    arena_free(world->arena);
-    free(world);
-    return 0;
-}
-
-static bool try_build(World *world, const char *source, const BuildOptions *options,
-                      BuildResult *result) {
-    return build_kernel(world->arena, &world->task, source, strlen(source), options, result,
-                        &world->err);
-}
-
-static BuildResult build(World *world, const char *source) {
-    BuildOptions options = {.toolchain = &world->toolchain};
-    BuildResult result;
-    if (!try_build(world, source, &options, &result)) fail_msg("%s", world->err.message);
-    return result;
-}
-
-static void write_file(World *world, const char *path, const char *text) {
-    if (!file_write_atomic(path, text, strlen(text), &world->err))
-        fail_msg("%s", world->err.message);
-}
-
-static char *read_text(World *world, const char *path) {
-    char *text;
-    if (!file_read(world->arena, path, (size_t)64 << 20, &text, NULL, &world->err))
-        fail_msg("%s", world->err.message);
-    return text;
-}
 
 static DynamicImports read_imports(World *world, const char *object) {
     char *data;
@@ -330,140 +252,6 @@ static void test_source_without_final_newline_or_with_final_backslash_is_built(v
     assert_int_equal(result.status, BUILD_OK);
 }
 
-/* ---- the cache ------------------------------------------------------------------------------ */
-
-static const char kQuickError[] = "#include \"task.h\"\n#include <extra.h>\n"
-                                  "int broken = nothing + EXTRA;\n";
-
-/* A header tree of our own, in place of CUTLASS's. */
-static char *own_header(World *world, const char *text) {
-    char *include = path_join(world->arena, world->scratch, "include");
-    assert_true(directory_make(include, &world->err));
-    world->toolchain.cutlass_include = include;
-    char *path = path_join(world->arena, include, "extra.h");
-    write_file(world, path, text);
-    // The cache trusts no header that changed while it was building.
-    struct timespec past[2] = {{.tv_sec = 1000000}, {.tv_sec = 1000000}};
-    assert_int_equal(utimensat(AT_FDCWD, path, past, 0), 0);
-    return path;
-}
-
-static void test_changed_header_is_noticed_and_touched_header_is_not(void **state) {
-    World *world = *state;
-    char *header = own_header(world, "#define EXTRA 1\n");
-    assert_false(build(world, kQuickError).from_cache);
-    assert_true(build(world, kQuickError).from_cache);
-    struct timespec other[2] = {{.tv_sec = 2000000}, {.tv_sec = 2000000}};
-    assert_int_equal(utimensat(AT_FDCWD, header, other, 0), 0);
-    assert_true(build(world, kQuickError).from_cache);
-    own_header(world, "#define EXTRA 2\n");
-    assert_false(build(world, kQuickError).from_cache);
-    assert_true(build(world, kQuickError).from_cache);
-}
-
-static void test_sources_that_reach_for_untracked_files_are_not_kept(void **state) {
-    World *world = *state;
-    own_header(world, "#define EXTRA 1\n");
-    static const char *const reaches[] = {
-        "#include \"../beside.h\"\n",
-        "#if __has_include(\"other.h\")\n#endif\n",
-        "asm(\".incbin \\\"/etc/hostname\\\"\");\n",
-        "# 1 \"/dev/zero\" 1\n# 2 \"kernel.cu\" 2\n",
-    };
-    char *beside = path_join(world->arena, world->scratch, "beside.h");
-    write_file(world, beside, "");
-    setenv("TMPDIR", world->scratch, 1); // so that it is one step above the build
-    for (size_t i = 0; i < COUNT_OF(reaches); i++) {
-        char *source = arena_printf(world->arena, "%s%s", reaches[i], kQuickError);
-        for (int turn = 0; turn < 2; turn++) {
-            BuildResult result = build(world, source);
-            assert_int_equal(result.status, BUILD_COMPILE_ERROR);
-            if (!strstr(result.distilled, "nothing")) fail_msg("%s", result.distilled);
-            assert_false(result.from_cache);
-        }
-    }
-    unsetenv("TMPDIR");
-}
-
-static void test_damaged_entries_are_built_again(void **state) {
-    World *world = *state;
-    own_header(world, "#define EXTRA 1\n");
-    BuildResult result = build(world, kQuickError);
-    char *json =
-        path_join(world->arena, path_directory(world->arena, result.log_path), "result.json");
-    char *good = read_text(world, json);
-    char *other_version = arena_string(world->arena, good);
-    memcpy(strstr(other_version, "\"schema\":2"), "\"schema\":9", 10);
-    const char *damaged[] = {"",
-                             "{",
-                             "[]",
-                             "{\"schema\":2}",
-                             arena_string_n(world->arena, good, strlen(good) / 2),
-                             other_version};
-    for (size_t i = 0; i < COUNT_OF(damaged); i++) {
-        write_file(world, json, damaged[i]);
-        assert_false(build(world, kQuickError).from_cache);
-    }
-    assert_true(build(world, kQuickError).from_cache);
-    write_file(world, result.log_path, "another log\n");
-    assert_false(build(world, kQuickError).from_cache);
-    assert_int_equal(unlink(result.log_path), 0);
-    assert_false(build(world, kQuickError).from_cache);
-}
-
-static void test_object_that_is_not_the_one_kept_is_built_again(void **state) {
-    World *world = *state;
-    const char *source = "#include \"task.h\"\n" PLAIN_KERNEL LAUNCH;
-    BuildResult first = build(world, source);
-    char *data;
-    size_t bytes;
-    Hash hash;
-    assert_true(
-        file_read(world->arena, first.object, (size_t)64 << 20, &data, &bytes, &world->err));
-    data[bytes / 2] ^= 1;
-    Hash other = hash_bytes(data, bytes);
-    assert_true(file_write_atomic(first.object, data, bytes, &world->err));
-    BuildResult second = build(world, source);
-    assert_false(second.from_cache);
-    assert_true(hash_file(second.object, &hash, &world->err));
-    assert_string_not_equal(hash.hex, other.hex);
-    assert_true(build(world, source).from_cache);
-}
-
-static void test_no_cache_builds_again(void **state) {
-    World *world = *state;
-    own_header(world, "#define EXTRA 1\n");
-    build(world, kQuickError);
-    BuildOptions options = {.toolchain = &world->toolchain, .no_cache = true};
-    BuildResult result;
-    assert_true(try_build(world, kQuickError, &options, &result));
-    assert_false(result.from_cache);
-}
-
-static void test_two_processes_build_one_source_once(void **state) {
-    World *world = *state;
-    own_header(world, "#define EXTRA 1\n");
-    pid_t children[2];
-    for (int i = 0; i < 2; i++) {
-        children[i] = fork();
-        assert_true(children[i] >= 0);
-        if (children[i] == 0) {
-            BuildOptions options = {.toolchain = &world->toolchain};
-            BuildResult result;
-            bool good = try_build(world, kQuickError, &options, &result);
-            _exit(good ? result.from_cache : 2);
-        }
-    }
-    int cached = 0;
-    for (int i = 0; i < 2; i++) {
-        int status;
-        assert_int_equal(waitpid(children[i], &status, 0), children[i]);
-        assert_true(WIFEXITED(status) && WEXITSTATUS(status) <= 1);
-        cached += WEXITSTATUS(status);
-    }
-    assert_int_equal(cached, 1);
-}
-
 /* ---- the machine's faults ---------------------------------------------------------------------
  */
 
@@ -694,107 +482,6 @@ static void test_version_is_read_from_what_nvcc_prints(void **state) {
     assert_int_equal(nvcc_version_parse(world->arena, "gcc (Debian) 12.2.0", &full), 0);
 }
 
-/* ---- references -------------------------------------------------------------------------------
- */
-
-static void test_reference_is_built_in_double_and_float_once(void **state) {
-    World *world = *state;
-    world->task.reference_path = path_join(world->arena, world->scratch, "reference.c");
-    write_file(
-        world, world->task.reference_path,
-        "#include \"reference.h\"\n"
-        "void reference(const Inputs *in, Outputs *out, const Dims *dims, int64_t begin, "
-        "int64_t end) {\n"
-        "    (void)dims;\n    for (int64_t i = begin; i < end; i++) out->y[i] = in->x[i];\n}\n");
-    BuildOptions options = {.toolchain = &world->toolchain};
-    const char *objects[2], *again[2];
-    if (!build_reference(world->arena, &world->task, &options, &objects[0], &objects[1],
-                         &world->err))
-        fail_msg("%s", world->err.message);
-    assert_string_not_equal(objects[0], objects[1]);
-    assert_true(path_exists(objects[0]) && path_exists(objects[1]));
-    double start = clock_seconds();
-    assert_true(
-        build_reference(world->arena, &world->task, &options, &again[0], &again[1], &world->err));
-    assert_true(clock_seconds() - start < 0.1);
-    assert_string_equal(again[0], objects[0]);
-}
-
-static void test_header_beside_a_reference_is_part_of_it(void **state) {
-    World *world = *state;
-    world->task.reference_path = path_join(world->arena, world->scratch, "reference.c");
-    char *header = path_join(world->arena, world->scratch, "scale.h");
-    write_file(world, world->task.reference_path,
-               "#include \"reference.h\"\n#include \"scale.h\"\n"
-               "void reference(const Inputs *in, Outputs *out, const Dims *dims, int64_t begin, "
-               "int64_t end) {\n    (void)dims, (void)begin, (void)end;\n"
-               "    out->y[0] = SCALE * in->x[0];\n}\n");
-    BuildOptions options = {.toolchain = &world->toolchain};
-    const char *objects[2];
-    Hash hashes[2];
-    for (int i = 0; i < 2; i++) {
-        write_file(world, header, i ? "#define SCALE 3\n" : "#define SCALE 2\n");
-        if (!build_reference(world->arena, &world->task, &options, &objects[0], &objects[1],
-                             &world->err))
-            fail_msg("%s", world->err.message);
-        assert_true(hash_file(objects[0], &hashes[i], &world->err));
-    }
-    assert_string_not_equal(hashes[0].hex, hashes[1].hex);
-}
-
-/* Has the reference in `object` compute one element. */
-static void call_reference(const char *object, const void *x, void *y) {
-    void *handle = dlopen(object, RTLD_NOW | RTLD_LOCAL);
-    if (!handle) fail_msg("%s", dlerror());
-    void (*reference)(const void *, void *, const void *, int64_t, int64_t);
-    *(void **)&reference = dlsym(handle, "reference");
-    assert_non_null(reference);
-    const void *inputs[] = {x};
-    void *outputs[] = {y};
-    int64_t dims[] = {1};
-    reference(inputs, outputs, dims, 0, 1);
-    assert_int_equal(dlclose(handle), 0);
-}
-
-static void test_literals_of_a_reference_are_of_its_real(void **state) {
-    World *world = *state;
-    world->task.reference_path = path_join(world->arena, world->scratch, "reference.c");
-    write_file(world, world->task.reference_path,
-               "#include \"reference.h\"\n"
-               "void reference(const Inputs *in, Outputs *out, const Dims *dims, int64_t begin, "
-               "int64_t end) {\n    (void)dims, (void)begin, (void)end;\n"
-               "    out->y[0] = (in->x[0] + 1e-9) - 1.0;\n}\n");
-    BuildOptions options = {.toolchain = &world->toolchain};
-    const char *objects[2];
-    if (!build_reference(world->arena, &world->task, &options, &objects[0], &objects[1],
-                         &world->err))
-        fail_msg("%s", world->err.message);
-    double x = 1, y = 0;
-    float x_float = 1, y_float = 7;
-    call_reference(objects[0], &x, &y);
-    call_reference(objects[1], &x_float, &y_float);
-    assert_true(y > 0.9e-9 && y < 1.1e-9);
-    assert_true(y_float == 0); // 1e-9 is lost in a float sum, and was not in a double one
-}
-
-static void test_faulty_reference_is_an_input_error_with_the_users_line(void **state) {
-    World *world = *state;
-    world->task.reference_path = path_join(world->arena, world->scratch, "reference.c");
-    write_file(world, world->task.reference_path,
-               "#include \"reference.h\"\n"
-               "void reference(const Inputs *in, Outputs *out, const Dims *dims, int64_t begin, "
-               "int64_t end) {\n    out->y[0] = in->z[0];\n}\n");
-    BuildOptions options = {.toolchain = &world->toolchain};
-    const char *objects[2];
-    assert_false(build_reference(world->arena, &world->task, &options, &objects[0], &objects[1],
-                                 &world->err));
-    assert_int_equal(world->err.kind, ERROR_INPUT);
-    assert_true(text_starts_with(world->err.message, "copy/reference.c:3:"));
-    assert_non_null(strstr(world->err.message, "has no member named"));
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(test_cute_kernel_is_built_with_figures_and_constructs_and_then_cached),
@@ -807,12 +494,6 @@ int main(void) {
         TEST(test_name_that_is_no_text_is_forbidden_like_any_other),
         TEST(test_what_is_not_source_is_refused_without_a_compiler),
         TEST(test_source_without_final_newline_or_with_final_backslash_is_built),
-        TEST(test_changed_header_is_noticed_and_touched_header_is_not),
-        TEST(test_sources_that_reach_for_untracked_files_are_not_kept),
-        TEST(test_damaged_entries_are_built_again),
-        TEST(test_object_that_is_not_the_one_kept_is_built_again),
-        TEST(test_no_cache_builds_again),
-        TEST(test_two_processes_build_one_source_once),
         TEST(test_killed_compiler_is_a_harness_fault),
         TEST(test_crashing_compiler_is_reported_as_the_sources_doing),
         TEST(test_endless_compilation_is_a_timeout_and_not_cached),
@@ -825,10 +506,6 @@ int main(void) {
         TEST(test_unknown_dry_run_still_builds),
         TEST(test_arch_is_taken_in_every_usual_spelling),
         TEST(test_version_is_read_from_what_nvcc_prints),
-        TEST(test_reference_is_built_in_double_and_float_once),
-        TEST(test_header_beside_a_reference_is_part_of_it),
-        TEST(test_literals_of_a_reference_are_of_its_real),
-        TEST(test_faulty_reference_is_an_input_error_with_the_users_line),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
