@@ -470,7 +470,7 @@ static void test_reference_that_does_not_compile_is_an_input_error(void **state)
 int main(void) {
     signal(SIGPIPE, SIG_IGN);
     // Builds are kept in the build tree, so that only the first run waits for nvcc.
-    setenv("XDG_CACHE_HOME", BUILD_ROOT "/test-cache", 1);
+    setenv("XDG_CACHE_HOME", SOURCE_ROOT "/.cache/tests", 1);
     const struct CMUnitTest tests[] = {
         TEST(test_right_kernel_passes_on_check_and_sim_shapes),
         TEST(test_kernels_judged_one_after_the_other_do_not_share_a_runner),
