@@ -102,12 +102,13 @@ static bool file_too_large(Error *err, const char *path, size_t max_bytes) {
 
 bool file_read(Arena *arena, const char *path, size_t max_bytes, char **text, size_t *bytes,
                Error *err) {
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    // Without O_NONBLOCK the opening of a FIFO that nobody writes to would never end.
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0) {
         return fs_error(err, "read", path, errno);
     }
     struct stat status;
-    if (fstat(fd, &status) != 0) {
+    if (fstat(fd, &status) != 0 || fcntl(fd, F_SETFL, O_RDONLY) != 0) {
         int error = errno;
         close(fd);
         return fs_error(err, "read", path, error);

@@ -223,4 +223,9 @@ grep -q "cutegen resume two/relu-" two.out || fail "the interrupted run does not
 expect 4 "$cutegen" resume two/relu-* --model exec:true
 out_says "resumed"
 
+# A FIFO that nobody writes to is an empty file, not a wait without end.
+mkfifo fifo
+expect 1 timeout 60 "$cutegen" check relu fifo --quiet
+out_says "compile_error"
+
 finish
