@@ -127,6 +127,7 @@ int main(int argc, char **argv) {
     Fault why = {{0}};
     int from_parent = STDIN_FILENO, to_parent = STDOUT_FILENO;
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN); // an exchange file that cannot grow is a fault, no kernel's crash
 
     if (!parse_arguments(argc, argv, &arguments, &why)) {
         fprintf(stderr,

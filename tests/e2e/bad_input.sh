@@ -228,4 +228,10 @@ mkfifo fifo
 expect 1 timeout 60 "$cutegen" check relu fifo --quiet
 out_says "compile_error"
 
+# A limit on file sizes that leaves no room for the tensors is not the kernel's fault.
+kernel=$root/tests/corpus/relu_calls_a_plain_function.cu
+expect 0 "$cutegen" check relu "$kernel" --quiet
+expect 3 bash -c 'ulimit -f 64; exec "$0" check relu "$1" --quiet' "$cutegen" "$kernel"
+err_says "exchange file"
+
 finish
