@@ -99,15 +99,19 @@ PURE u32 shift_amount(u64 x, u32 top) {
     return x ? top - (63 - (u32)__builtin_clzll(x)) : UINT32_MAX;
 }
 
+/* Position and length are bytes for 32-bit fields; those for 64 bits are taken as they stand. */
+PURE u32 field_operand(u32 x, u32 width) {
+    return width == 32 ? x & 0xff : x > 64 ? 64 : x;
+}
 PURE u64 bit_field_u64(u64 a, u32 position, u32 length, u32 width) {
-    position &= 0xff;
-    length &= 0xff;
+    position = field_operand(position, width);
+    length = field_operand(length, width);
     u64 shifted = position < width ? a >> position : 0;
     return length >= 64 ? shifted : shifted & (((u64)1 << length) - 1);
 }
 PURE s64 bit_field_s64(s64 a, u32 position, u32 length, u32 width) {
-    position &= 0xff;
-    length &= 0xff;
+    position = field_operand(position, width);
+    length = field_operand(length, width);
     if (!length) return 0;
     u32 end = position + length; // past the sign: the sign is what lies at the top
     u32 sign_at = end > width ? width - 1 : end - 1;
@@ -118,8 +122,8 @@ PURE s64 bit_field_s64(s64 a, u32 position, u32 length, u32 width) {
     return (s64)(sign ? field | high : field);
 }
 PURE u64 bit_field_insert(u64 a, u64 b, u32 position, u32 length, u32 width) {
-    position &= 0xff;
-    length &= 0xff;
+    position = field_operand(position, width);
+    length = field_operand(length, width);
     if (position >= width || !length) return b;
     u64 mask = length >= 64 ? ~(u64)0 : ((u64)1 << length) - 1;
     return (b & ~(mask << position)) | (a & mask) << position;
@@ -149,10 +153,12 @@ PURE u32 permute_ecr(u32 c) {
 }
 
 PURE u32 find_nth_set(u32 mask, u32 base, s32 offset) {
-    if (offset == 0) return mask >> (base & 31) & 1 ? base & 31 : UINT32_MAX;
+    if (offset == INT32_MIN) return 0; // whose absolute value is none
+    if (base > 31) return UINT32_MAX;
+    if (offset == 0) return mask >> base & 1 ? base : UINT32_MAX;
     s32 step = offset > 0 ? 1 : -1;
     s32 count = offset > 0 ? offset : -offset;
-    for (s32 at = (s32)(base & 31); at >= 0 && at < 32; at += step)
+    for (s32 at = (s32)base; at >= 0 && at < 32; at += step)
         if (mask >> at & 1 && --count == 0) return (u32)at;
     return UINT32_MAX;
 }
@@ -166,7 +172,12 @@ PURE u32 dot4(u32 a, u32 b, u32 c, bool a_signed, bool b_signed) {
     return c;
 }
 
-/* ---- single and double precision ------------------------------------------------------------- */
+/* ---- single and double precision -------------------------------------------------------------
+ *
+ * In f32 every NaN that is made is 0x7fffffff. In f64 a NaN keeps its sign and payload and becomes
+ * quiet; of several the second operand's is kept, then the third's; an invalid operation makes
+ * 0xfff8000000000000.
+ */
 
 PURE f32 canonical_nan32(void) {
     return float32(0x7fffffff);
@@ -180,6 +191,18 @@ PURE f32 nan32(f32 x) {
 PURE f64 nan64(f64 x) {
     return x == x ? x : float64(0x7ff8000000000000);
 }
+PURE f64 quiet64(f64 x) {
+    return float64(bits64(x) | (u64)1 << 51);
+}
+PURE f64 nan64_1(f64 x, f64 a) {
+    return x == x ? x : a != a ? quiet64(a) : float64(0xfff8000000000000);
+}
+PURE f64 nan64_2(f64 x, f64 a, f64 b) {
+    return x == x ? x : b != b ? quiet64(b) : nan64_1(x, a);
+}
+PURE f64 nan64_3(f64 x, f64 a, f64 b, f64 c) {
+    return x == x ? x : b != b ? quiet64(b) : c != c ? quiet64(c) : nan64_1(x, a);
+}
 PURE f32 ftz(f32 x) {
     u32 bits = bits32(x);
     return float32(bits & (bits & 0x7f800000 ? 0xffffffff : 0x80000000));
@@ -188,8 +211,35 @@ PURE f64 ftz64(f64 x) {
     u64 bits = bits64(x);
     return float64(bits & (bits & 0x7ff0000000000000 ? ~(u64)0 : (u64)1 << 63));
 }
+/* What is below 2^-126 is flushed before it is rounded to a multiple of 2^-149, which could make it
+ * 2^-126: `scaled` is the same result, 2^24 times as large. */
+PURE f32 flush_tiny(f32 x, f32 scaled) {
+    bool tiny = __builtin_fabsf(scaled) < 0x1p-102f;
+    return float32(tiny ? bits32(x) & 0x80000000 : bits32(nan32(x)));
+}
+PURE f32 multiply_ftz(f32 a, f32 b) {
+    a = ftz(a), b = ftz(b);
+    return flush_tiny(a * b, a * 0x1p24f * b);
+}
+PURE f32 fma_ftz(f32 a, f32 b, f32 c) {
+    a = ftz(a), b = ftz(b), c = ftz(c);
+    return flush_tiny(__builtin_fmaf(a, b, c), __builtin_fmaf(a * 0x1p24f, b, c * 0x1p24f));
+}
+PURE f32 divide_ftz(f32 a, f32 b) {
+    a = ftz(a), b = ftz(b);
+    return flush_tiny(a / b, a * 0x1p24f / b);
+}
+/* A NaN keeps what fits of its payload, as in C. */
+PURE f32 narrow_ftz(f64 a) {
+    bool tiny = __builtin_fabsf((f32)(a * 0x1p100)) < 0x1p-26f;
+    return float32(tiny ? (u32)(bits64(a) >> 32) & 0x80000000 : bits32((f32)a));
+}
+/* Half of a f64 result: its operand's lower half is not looked at, its own is zero. */
 PURE f64 upper_half(f64 x) {
-    return float64(bits64(nan64(x)) & 0xffffffff00000000);
+    return float64(bits64(x) & 0xffffffff00000000);
+}
+PURE f64 approximate_half(f64 x) {
+    return x == x ? upper_half(ftz64(x)) : float64(0x7fffffff00000000);
 }
 PURE f32 saturate(f32 x) {
     return x > 0.0f ? (x < 1.0f ? x : 1.0f) : 0.0f;
@@ -205,11 +255,11 @@ PURE f32 maximum32(f32 a, f32 b) {
 }
 PURE f64 minimum64(f64 a, f64 b) {
     f64 both = a != a ? b : b != b ? a : a < b ? a : b < a ? b : float64(bits64(a) | bits64(b));
-    return nan64(both);
+    return nan64_1(both, b);
 }
 PURE f64 maximum64(f64 a, f64 b) {
     f64 both = a != a ? b : b != b ? a : a > b ? a : b > a ? b : float64(bits64(a) & bits64(b));
-    return nan64(both);
+    return nan64_1(both, b);
 }
 
 /* For |b| above 2^126 the reciprocal is flushed: x/b is 0, inf/b is NaN. */
@@ -290,6 +340,7 @@ PURE f64 sine_f64(f64 x, s32 quarter) {
     c = c * r2 + 1.0;
     f64 result = q & 1 ? c : s;
     result = q & 2 ? -result : result;
+    result = x == 0 && quarter == 0 ? x : result; // its sign stays
     return __builtin_fabs(x) < (f64)INFINITY ? result : canonical_nan64();
 }
 
@@ -300,8 +351,7 @@ PURE f64 tanh_f64(f64 x) {
     f64 far = 1 - 2 / (e + 1);
     f64 near = size * (1 - size * size * (1.0 / 3));
     f64 result = size < 1e-4 ? near : far;
-    result = x < 0 ? -result : result;
-    return x == x ? result : x;
+    return x == x ? __builtin_copysign(result, x) : x;
 }
 
 PURE f32 u64_to_f32(u64 a) {
@@ -311,9 +361,11 @@ PURE f64 u64_to_f64(u64 a) {
     return (f64)a;
 }
 
-/* ---- to integers: out of range is clamped, NaN is 0 (64 bits: the lowest bit pattern with the
- * top bit set) ----------------------------------------------------------------------------------
+/* ---- to integers: out of range is clamped, NaN is 0 (if either type has 64 bits: the bit pattern
+ * with the top bit alone) -----------------------------------------------------------------------
  */
+
+#define TOP_BIT(D) ((D)((u64)1 << (8 * sizeof(D) - 1)))
 
 PURE u8 float_to_u8(f64 x, bool nan) {
     return nan || x < 0 ? 0 : x > 255 ? 255 : (u8)x;
@@ -356,6 +408,11 @@ PURE f32 half_to_float(u32 h) {
     return rest > 0x7c00 ? float32(0x7fffffff) : float32(bits | sign);
 }
 
+PURE f64 half_to_double(u32 h) {
+    u64 nan = (u64)(h & 0x8000) << 48 | 0x7ff8000000000000 | (u64)(h & 0x3ff) << 42;
+    return (h & 0x7fff) > 0x7c00 ? float64(nan) : (f64)half_to_float(h);
+}
+
 PURE u16 float_to_half(f32 x) {
     u32 bits = bits32(x), sign = bits >> 16 & 0x8000, size = bits & 0x7fffffff;
     u32 normal = (size + 0xfff + (size >> 13 & 1) - (112u << 23)) >> 13;
@@ -394,6 +451,23 @@ PURE f64 odd_sum(f64 a, f64 b) {
 PURE u16 double_to_half(f64 x) {
     return float_to_half(odd_float(x));
 }
+/* From f64 a NaN keeps its sign and what fits of its payload. */
+PURE u16 narrow_to_half(f64 x) {
+    u64 bits = bits64(x);
+    return (u16)(x == x ? double_to_half(x) : (bits >> 48 & 0x8000) | 0x7e00 | (bits >> 42 & 0x3ff));
+}
+PURE u32 half_ftz(u32 h) {
+    return h & (h & 0x7c00 ? 0xffff : 0x8000);
+}
+PURE f32 half_to_float_ftz(u32 h) {
+    return half_to_float(half_ftz(h));
+}
+PURE u16 f16_nan(u32 h) {
+    return (u16)((h & 0x7fff) > 0x7c00 ? 0x7fff : h);
+}
+PURE u16 bf16_nan(u32 h) {
+    return (u16)((h & 0x7fff) > 0x7f80 ? 0x7fff : h);
+}
 
 PURE f32 bf16_to_float(u32 h) {
     return float32((h & 0xffff) << 16);
@@ -409,6 +483,10 @@ PURE u16 float_to_bf16_rz(f32 x) {
 }
 PURE u16 double_to_bf16(f64 x) {
     return float_to_bf16(odd_float(x));
+}
+PURE u16 narrow_to_bf16(f64 x) {
+    u64 bits = bits64(x);
+    return (u16)(x == x ? double_to_bf16(x) : (bits >> 48 & 0x8000) | 0x7fc0 | (bits >> 45 & 0x7f));
 }
 
 PURE u16 f16_fma(u32 a, u32 b, u32 c) {
@@ -440,12 +518,16 @@ PURE u16 bf16_relu(u32 x) {
     })
 
 PURE u32 round_tf32_away(u32 bits) {
-    return (bits & 0x7fffffff) > 0x7f800000    ? 0x7fffffff
-           : (bits & 0x7f800000) == 0x7f800000 ? bits
-                                               : (bits + 0x1000) & 0xffffe000;
+    bool special = (bits & 0x7f800000) == 0x7f800000;
+    return (special ? bits : bits + 0x1000) & 0xffffe000;
+}
+/* What is infinite, or no number, goes one step towards zero. */
+PURE u32 round_tf32_away_finite(u32 bits) {
+    u32 rounded = round_tf32_away(bits);
+    return (rounded & 0x7f800000) == 0x7f800000 ? rounded - 0x2000 : rounded;
 }
 PURE u32 round_tf32_even(u32 bits) {
-    return (bits & 0x7fffffff) > 0x7f800000    ? 0x7fffffff
+    return (bits & 0x7fffffff) > 0x7f800000    ? 0x7fffe000
            : (bits & 0x7f800000) == 0x7f800000 ? bits
                                                : (bits + 0xfff + (bits >> 13 & 1)) & 0xffffe000;
 }

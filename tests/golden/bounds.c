@@ -36,7 +36,7 @@ static const Bound bounds[] = {
     {"sin.", "f32", sine, 0, 0x1.7p-21, 0, 6.2831855}, // 2^-20.5
     {"cos.", "f32", cosine, 0, 0x1.7p-21, 0, 6.2831855},
     {"tanh.", "f16", hyperbolic, 0, 0x1.03p-11, 0, 0}, // 2^-10.987
-    {"tanh.", "bf16", hyperbolic, 0x1p-8, 0, 0, 0},
+    {"tanh.", "bf16", hyperbolic, 0, 0x1p-8, 0, 0},
     {"tanh.", "f32", hyperbolic, 0x1p-11, 0, 0, 0},
 };
 
@@ -113,8 +113,11 @@ bool golden_within_bound(const GoldenCase *c, const uint64_t operands[4], const 
         if (strncmp(c->name, bound->prefix, strlen(bound->prefix)) ||
             strncmp(type, bound->type, length) || strlen(bound->type) != length)
             continue;
+        uint64_t a = operands[0];
+        if (c->words == 2 && strstr(c->name, ".ftz"))
+            a &= ~UINT64_C(0xffffffff); // these look at the upper half alone
         if (c->words == 2)
-            return is_near(bound, c->name, f, value_of(operands[0], f), value_of(operands[1], f),
+            return is_near(bound, c->name, f, value_of(a, f), value_of(operands[1], f),
                            (uint64_t)result[1] << 32 | result[0], (uint64_t)gpu[1] << 32 | gpu[0]);
         bool near = true;
         for (int shift = 0; shift < (pair ? 32 : 16); shift += 16) {

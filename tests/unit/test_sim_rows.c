@@ -91,6 +91,7 @@ static void test_integer_arithmetic(void **state) {
         {"div.u64", "lll", UINT64_MAX / 3, UINT64_MAX, 3, 0, 0},
         {"div.s64", "lll", L(-2), L(-7), 3, 0, 0},
         {"rem.u16", "hhh", 1, 7, 3, 0, 0},
+        {"rem.u32", "iii", 0xffffffff, 7, 0, 0, 0},
         {"rem.s16", "hhh", H(-1), H(-7), 3, 0, 0},
         {"rem.u32", "iii", 1, 7, 3, 0, 0},
         {"rem.s32", "iii", I(-1), I(-7), 3, 0, 0},
@@ -123,6 +124,8 @@ static void test_integer_arithmetic(void **state) {
         {"slct.u64.s32", "llli", 2, 1, 2, I(-1), 0},
         {"slct.f32.f32", "iiii", 1, 1, 2, F(-0.0f), 0},
         {"slct.f64.f32", "llli", 2, 1, 2, F(NAN), 0},
+        {"slct.ftz.b32.f32", "iiii", 1, 1, 2, 0x80000001, 0},
+        {"slct.ftz.f64.f32", "llli", 1, 1, 2, 0x80000001, 0},
     };
     EXPECT_ALL(cases);
 }
@@ -223,7 +226,8 @@ static void test_comparisons(void **state) {
         {"s32", "pii", 0xffffffff, 1}, {"u32", "pii", 1, 0xffffffff},
         {"s64", "pll", UINT64_MAX, 1}, {"u64", "pll", 1, UINT64_MAX},
         {"f32", "pii", 0, 0}, {"f64", "pll", 0, 0}, {"ftz.f32", "pii", 0, 0},
-        {"f16", "phh", 0xbc00, 0x3c00}, {"bf16", "phh", 0xbf80, 0x3f80},
+        {"f16", "phh", 0xbc00, 0x3c00}, {"ftz.f16", "phh", 0xbc00, 0x0001},
+        {"bf16", "phh", 0xbf80, 0x3f80},
     };
     for (size_t t = 0; t < sizeof types / sizeof types[0]; t++) {
         uint64_t small = types[t].small, large = types[t].large;
@@ -255,6 +259,7 @@ static void test_float_comparisons_with_nan(void **state) {
                  {"ftz.f32", "pii", 0x3f800000, 0x40000000, 0x7fc00000},
                  {"f64", "pll", 0x3ff0000000000000, 0x4000000000000000, 0x7ff8000000000000},
                  {"f16", "phh", 0x3c00, 0x4000, 0x7e00},
+                 {"ftz.f16", "phh", 0x3c00, 0x4000, 0x7e00},
                  {"bf16", "phh", 0x3f80, 0x4000, 0x7fc0}};
     for (size_t t = 0; t < sizeof types / sizeof types[0]; t++)
         for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
@@ -296,7 +301,7 @@ static void test_set_gives_ones_or_one(void **state) {
 
 #define TINY 0x00000001 // the smallest denormal
 #define NAN32 0x7fffffff
-#define NAN64 UINT64_C(0x7ff8000000000000)
+#define NAN64 UINT64_C(0xfff8000000000000)
 
 static void test_float_arithmetic(void **state) {
     (void)state;
@@ -311,6 +316,8 @@ static void test_float_arithmetic(void **state) {
         {"sub.f32", "iii", F(-0.5f), F(0.25f), F(0.75f), 0, 0},
         {"sub.ftz.f32", "iii", F(1), F(1), TINY, 0, 0},
         {"sub.sat.f32", "iii", 0, F(1), F(3), 0, 0},
+        {"add.ftz.sat.f32", "iii", 0, TINY, TINY, 0, 0},
+        {"sub.ftz.sat.f32", "iii", F(1), F(1), TINY, 0, 0},
         {"mul.f32", "iii", F(-3), F(1.5f), F(-2), 0, 0},
         {"mul.ftz.f32", "iii", 0, F(0x1p-100f), F(0x1p-40f), 0, 0},
         {"mul.sat.f32", "iii", F(1), F(5), F(5), 0, 0},
@@ -414,6 +421,7 @@ static void test_directed_rounding_of_doubles_and_denormals(void **state) {
         EACH("rcp.%s.f64", "ll", up ? 0x3fd5555555555556 : 0x3fd5555555555555, D(3), 0, 0);
         EACH("sqrt.%s.f64", "ll", up ? 0x3ff6a09e667f3bcd : 0x3ff6a09e667f3bcc, D(2), 0, 0);
         EACH("cvt.%s.f32.f64", "il", up ? F(1 + 0x1p-23f) : F(1), D(1 + 0x1p-40), 0, 0);
+        EACH("cvt.%s.ftz.f32.f64", "il", 0, D(0x1p-140), 0, 0);
         EACH("cvt.%s.f32.s32", "ii", up ? 0x4b800001 : 0x4b800000, 16777217, 0, 0);
         EACH("cvt.%s.f32.u32", "ii", up ? 0x4f800000 : 0x4f7fffff, 0xffffffff, 0, 0);
         EACH("cvt.%s.f32.s64", "il", up ? 0x4b800001 : 0x4b800000, 16777217, 0, 0);
@@ -532,6 +540,7 @@ static void test_half_precision(void **state) {
         {"cvt.rz.bf16x2.f32", "iii", 0x3f804000, F(1), F(2), 0, 0},
         {"cvt.rn.relu.bf16x2.f32", "iii", 0x00004000, F(-1), F(2), 0, 0},
         {"cvt.rna.tf32.f32", "ii", F(1 + 0x1p-10f), F(1 + 0x1p-11f), 0, 0, 0},
+        {"cvt.rna.satfinite.tf32.f32", "ii", 0x7f7fe000, F(INFINITY), 0, 0, 0},
         {"cvt.rn.tf32.f32", "ii", F(1), F(1 + 0x1p-11f), 0, 0, 0},
     };
     EXPECT_ALL(cases);
