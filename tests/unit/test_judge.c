@@ -39,7 +39,8 @@ static const char kernel[] =
     "    g_y(i) = value;\n"
     "}\n"
     "static void system_call(long number, long a, const void *b, long c) {\n"
-    "    asm volatile(\"syscall\" : \"+a\"(number) : \"D\"(a), \"S\"(b), \"d\"(c)\n"
+    "    register long d asm(\"r10\") = 8;\n" // of rt_sigaction: bytes of a signal set
+    "    asm volatile(\"syscall\" : \"+a\"(number) : \"D\"(a), \"S\"(b), \"d\"(c), \"r\"(d)\n"
     "                 : \"rcx\", \"r11\", \"memory\");\n"
     "}\n"
     "extern \"C\" size_t workspace_bytes(Dims dims) {\n"
@@ -57,9 +58,11 @@ static const char kernel[] =
     "        for (int fd = 3; fd < 128; fd++) system_call(1, fd, \"garbage garbage\", 15);\n"
     "    if (dims.mode == EXIT) system_call(231, 7, nullptr, 0);\n"
     "    if (dims.mode == KILLED) system_call(62, 0, (void *)9, 0);\n"
-    // Writing the exchange file is what dies of it, after launch() has returned.
-    "    static const unsigned long no_file[2] = {0, 0};\n"
-    "    if (dims.mode == DAMAGE) system_call(160, 1, no_file, 0);\n"
+    // SIGXFSZ at its default and no file size allowed: writing the exchange file is what dies of
+    // it, after launch() has returned.
+    "    static const unsigned long zeros[4] = {0, 0, 0, 0};\n"
+    "    if (dims.mode == DAMAGE) system_call(13, 25, zeros, 0);\n"
+    "    if (dims.mode == DAMAGE) system_call(160, 1, zeros, 0);\n"
     // A launch that went well (zeros throughout) and red zones without any content.
     "    static const char launched[112] = \"CTG1\\1\\0\\12\\0\\144\\0\\0\";\n"
     "    for (int fd = 3; dims.mode == FORGED && fd < 128; fd++) {\n"
