@@ -38,7 +38,8 @@ void golden_cases_free(GoldenCases *cases);
 /* The module that holds case i as kernel "k<i>", without those named in `refused` (may be NULL:
  * lines of "name<TAB>why"). A kernel takes two pointers: operands and zeroed results. */
 char *golden_ptx(const GoldenCases *cases, const char *refused);
-bool golden_is_refused(const char *refused, const char *name);
+/* Whether a list has a line for the case. */
+bool golden_is_named(const char *list, const char *name);
 
 /* Operands of each lane, 8 bytes each; the same ones on every machine. */
 void golden_operands(const GoldenCase *c, uint64_t (*operands)[4]);

@@ -52,9 +52,9 @@ static void kernel(FILE *out, const GoldenCase *c, size_t index) {
     fputs("ret;\n}\n", out);
 }
 
-bool golden_is_refused(const char *refused, const char *name) {
+bool golden_is_named(const char *list, const char *name) {
     size_t length = strlen(name);
-    for (const char *line = refused; line && *line; line += strcspn(line, "\n"), line += *line == '\n')
+    for (const char *line = list; line && *line; line += strcspn(line, "\n"), line += *line == '\n')
         if (!strncmp(line, name, length) && line[length] == '\t')
             return true;
     return false;
@@ -68,7 +68,7 @@ char *golden_ptx(const GoldenCases *cases, const char *refused) {
         abort();
     fputs(".version 9.0\n.target sm_90a\n.address_size 64\n", out);
     for (size_t i = 0; i < cases->count; i++)
-        if (!golden_is_refused(refused, cases->all[i].name))
+        if (!golden_is_named(refused, cases->all[i].name))
             kernel(out, &cases->all[i], i);
     if (fclose(out))
         abort();
