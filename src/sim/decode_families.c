@@ -98,7 +98,7 @@ static bool decode_compare(Decoder *d) {
     bool is_float = row->floats >> 1 & 1, negated = false;
     inst.a = decode_source(d, decode_operand(d, 1), row->bytes[1], is_float);
     inst.b = decode_source(d, decode_operand(d, 2), row->bytes[2], is_float);
-    if (d->failed) return false;
+    if (d->failed || !target) return false;
     bool pair = target->kind == OPERAND_PAIR;
     inst.e = d->sink;
     if (inst.aux) inst.e = decode_predicate_source(d, decode_operand(d, 3), &negated);
@@ -115,7 +115,7 @@ static bool decode_carry(Decoder *d) {
     const Row *row = d->row;
     Inst inst = decode_inst(d);
     uint32_t *refs[] = {&inst.a, &inst.b, &inst.c};
-    for (uint32_t i = 0; i < row->count; i++)
+    for (uint32_t i = 0; i < row->count && i < 3; i++)
         *refs[i] = decode_source(d, decode_operand(d, i + 1), row->bytes[i + 1], false);
     inst.d = decode_target(d, decode_operand(d, 0), row->bytes[0], false);
     inst.e = d->carry;
@@ -289,7 +289,7 @@ static bool decode_shuffle(Decoder *d) {
     inst.b = decode_source(d, decode_operand(d, 2), 4, false);
     inst.c = decode_source(d, decode_operand(d, 3), 4, false);
     uint32_t members = decode_source(d, decode_operand(d, 4), 4, false);
-    if (d->failed) return false;
+    if (d->failed || !target) return false;
     bool pair = target->kind == OPERAND_PAIR;
     inst.e = pair ? decode_predicate_target(d, &target->items[1]) : d->sink;
     inst.d = decode_target(d, pair ? &target->items[0] : target, 4, false);
@@ -322,7 +322,7 @@ static bool decode_match(Decoder *d) {
     inst.flags = wide ? INST_WIDE_DATA : 0;
     inst.a = decode_source(d, decode_operand(d, 1), wide ? 8 : 4, false);
     uint32_t members = decode_source(d, decode_operand(d, 2), 4, false);
-    if (d->failed) return false;
+    if (d->failed || !target) return false;
     bool pair = target->kind == OPERAND_PAIR;
     inst.e = pair ? decode_predicate_target(d, &target->items[1]) : d->sink;
     inst.d = decode_target(d, pair ? &target->items[0] : target, 4, false);

@@ -126,7 +126,7 @@ bool decode_memory(Decoder *d) {
         inst.row = ROW_ld_param;
         inst.control = CONTROL_NONE;
     }
-    uint32_t refs[8];
+    uint32_t refs[8] = {0};
     for (uint32_t i = 0; i < op.vector; i++)
         refs[i] = is_load ? decode_target(d, &items[i], wide ? 8 : 4, op.type.letter == 's')
                           : decode_source(d, &items[i], wide ? 8 : 4, is_float);

@@ -353,8 +353,8 @@ bool decode_address(Decoder *d, const PtxOperand *o, Inst *inst) {
     }
     if (base->kind != OPERAND_VARIABLE && base->kind != OPERAND_NAME)
         return decode_fail(d, "address of '%.80s' not understood", d->statement->opcode);
-    uint64_t value;
-    bool local;
+    uint64_t value = 0;
+    bool local = false;
     if (!decode_symbol_value(d, base, &value, &local)) return false;
     inst->displacement += (int64_t)value;
     if (local) inst->space = SPACE_LOCAL;

@@ -4,6 +4,7 @@
  * What a kernel calls is decoded with it, so that the layout of shared memory is the kernel's own.
  */
 #include "sim/decode.h"
+#include <assert.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -235,6 +236,7 @@ Code *decode_function(PtxModule *module, PtxFunction *function, char message[512
         if (ok) stack_need(&p, i, visits);
     }
     free(visits);
+    assert(p.codes); // the kernel itself, at least
     Code *code = p.codes[0];
     free(p.functions);
     free(p.shared);

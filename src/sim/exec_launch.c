@@ -7,6 +7,7 @@
  * bits.
  */
 #include "sim/exec.h"
+#include <assert.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -367,7 +368,6 @@ static void *worker_run(void *argument) {
             if (more) {
                 Block *block = &worker->blocks[resident];
                 if (!block->memory && !block_make(worker, block)) {
-                    more = false;
                     atomic_store(&run->out_of_memory, true);
                     atomic_store(&run->stop, true);
                     break;
@@ -479,6 +479,7 @@ ExecStatus exec_launch(PtxKernel *kernel, const Launch *launch) {
     run.frame_stride = (uint32_t)round256(frame_size(&run, code));
     atomic_store(&run.first_failed_block, ~0ull - BLOCKS_AFTER_FAILURE - 1);
     uint32_t count = choose_workers(&run);
+    assert(count > 0);
     Worker *workers = calloc(count, sizeof *workers);
     pthread_t *threads = calloc(count, sizeof *threads);
     if (!workers || !threads) abort();

@@ -81,7 +81,7 @@ static size_t format_one(const Warp *w, uint32_t lane, char conversion, char *sp
     int written = 0;
     if (strchr("di", conversion)) {
         long long value = is_long ? (long long)take(arguments, 8) : (int)take(arguments, 4);
-        strcpy(spec + length, "lld");
+        memcpy(spec + length, "lld", sizeof "lld");
         written = snprintf(out, size, spec, value);
     } else if (strchr("uxXo", conversion)) {
         unsigned long long value = take(arguments, is_long ? 8 : 4);
@@ -94,11 +94,11 @@ static size_t format_one(const Warp *w, uint32_t lane, char conversion, char *sp
         memcpy(spec + length, (char[]){conversion, 0}, 2);
         written = snprintf(out, size, spec, value);
     } else if (conversion == 'c') {
-        strcpy(spec + length, "c");
+        memcpy(spec + length, "c", sizeof "c");
         written = snprintf(out, size, spec, (int)take(arguments, 4));
     } else if (conversion == 's') {
         exec_read_text(w, lane, take(arguments, 8), text, sizeof text);
-        strcpy(spec + length, "s");
+        memcpy(spec + length, "s", sizeof "s");
         written = snprintf(out, size, spec, text);
     } else if (conversion == 'p') {
         written = snprintf(out, size, "0x%llx", (unsigned long long)take(arguments, 8));

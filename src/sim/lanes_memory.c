@@ -244,11 +244,11 @@ static void set_planes(const Access *a, uint8_t *regs, const u32 *list, const u6
         u32 *planes = shadow_planes(a->warp, regs, list[k]);
         for (u32 byte = 0; byte < lane_bytes; byte++) {
             u32 plane = 0;
-            u32 from = byte < inst->bytes          ? byte
-                       : inst->flags & INST_SIGNED ? inst->bytes - 1u
-                                                   : 99;
-            for (int lane = 0; lane < LANES && from != 99; lane++)
-                plane |= (u32)(missing[lane] >> (k * inst->bytes + from) & 1) << lane;
+            bool from_memory = byte < inst->bytes, extended = inst->flags & INST_SIGNED;
+            u32 from = k * inst->bytes + (from_memory ? byte : inst->bytes - 1u);
+            if (from_memory || extended)
+                for (int lane = 0; lane < LANES; lane++)
+                    plane |= (u32)(missing[lane] >> (from & 63) & 1) << lane;
             planes[byte] = (planes[byte] & ~a->mask) | (plane & a->mask);
         }
     }

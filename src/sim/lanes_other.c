@@ -228,8 +228,8 @@ HANDLER(testp_32) {
     u32 result = 0;
     for (int lane = 0; lane < LANES; lane++) {
         u32 exponent = pa[lane] >> 23 & 0xff;
-        result |= (u32)test_class(inst->aux, exponent == 0xff, exponent, pa[lane] & 0x7fffff)
-                  << lane;
+        bool holds = test_class(inst->aux, exponent == 0xff, exponent, pa[lane] & 0x7fffff);
+        result |= holds ? 1u << lane : 0;
     }
     put_predicate(regs, inst->d, result, mask);
 }
@@ -238,9 +238,8 @@ HANDLER(testp_64) {
     u32 result = 0;
     for (int lane = 0; lane < LANES; lane++) {
         u64 exponent = pa[lane] >> 52 & 0x7ff;
-        result |=
-            (u32)test_class(inst->aux, exponent == 0x7ff, exponent, pa[lane] & 0xfffffffffffff)
-            << lane;
+        bool holds = test_class(inst->aux, exponent == 0x7ff, exponent, pa[lane] & 0xfffffffffffff);
+        result |= holds ? 1u << lane : 0;
     }
     put_predicate(regs, inst->d, result, mask);
 }

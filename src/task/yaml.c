@@ -10,6 +10,7 @@
  */
 #include "task/yaml.h"
 
+#include <assert.h>
 #include <ctype.h>
 #include <libfyaml.h>
 #include <string.h>
@@ -144,8 +145,9 @@ static bool read_children(Reader *r, YamlNode *collection, bool flow, int depth)
             fy_parser_event_free(r->parser, event);
             break;
         }
-        YamlNode *child;
+        YamlNode *child = NULL;
         if (!read_node(r, event, depth + 1, &child)) return false;
+        assert(child);
         if (is_key && child->kind != YAML_SCALAR) return refuse(r, child, "a key must be a word");
         if (!is_key && is_mapping && child->line == 0) { // "key:" and nothing: point at the key
             child->line = keys.items[keys.count - 1]->line;
