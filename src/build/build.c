@@ -113,8 +113,10 @@ static Hash build_key(Build *build, const char *header, const char *footer) {
 
 /* ---- what came out ------------------------------------------------------------------------- */
 
-static void set_diagnosis(Build *build, const char *log) {
-    Diagnosis diagnosis = diagnose(build->arena, log, build->source);
+static void set_diagnosis(Build *build, const CompileOutcome *outcome) {
+    bool refused = outcome->status == COMPILE_FAILED || outcome->status == COMPILE_CRASHED;
+    Diagnosis diagnosis =
+        (refused ? diagnose_refusal : diagnose)(build->arena, outcome->log, build->source);
     build->result->diagnostics = diagnosis.items;
     build->result->diagnostic_count = diagnosis.count;
     build->result->distilled = diagnosis.distilled;
@@ -212,7 +214,7 @@ static bool settle(Build *build, const CompileOutcome *outcome) {
     BuildResult *result = build->result;
     bool loadable = false;
     result->compiler_seconds = outcome->seconds;
-    set_diagnosis(build, outcome->log);
+    set_diagnosis(build, outcome);
     switch (outcome->status) {
     case COMPILE_FAILED:
     case COMPILE_CRASHED:

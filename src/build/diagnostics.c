@@ -450,3 +450,48 @@ Diagnosis diagnose(Arena *arena, const char *log, const char *source) {
     arena_free(distiller.scratch);
     return diagnosis;
 }
+
+Diagnosis diagnose_refusal(Arena *arena, const char *log, const char *source) {
+    Diagnosis diagnosis = diagnose(arena, log, source);
+    for (int i = 0; i < diagnosis.count; i++)
+        if (diagnosis.items[i].level == DIAGNOSTIC_ERROR) return diagnosis;
+
+    const char *last = "", *telling = "";
+    size_t last_bytes = 0, telling_bytes = 0;
+    char *text = clean_text(arena, log);
+    for (const char *line = text; *line;) {
+        size_t bytes = strcspn(line, "\n"), blank = strspn(line, " \t\r");
+        if (blank < bytes) {
+            last = line + blank;
+            last_bytes = bytes - blank;
+            if (strcasestr(arena_string_n(arena, last, last_bytes), "error")) {
+                telling = last;
+                telling_bytes = last_bytes;
+            }
+        }
+        line += bytes + (line[bytes] == '\n');
+    }
+    if (!telling_bytes && !last_bytes) {
+        last = "the compiler refused it without a message";
+        last_bytes = strlen(last);
+    }
+    if (!telling_bytes) {
+        telling = last;
+        telling_bytes = last_bytes;
+    }
+    Diagnostic *items = arena_array_of(arena, Diagnostic, (size_t)diagnosis.count + 1);
+    items[0] = (Diagnostic){
+        .level = DIAGNOSTIC_ERROR,
+        .file = "",
+        .message = arena_string_n(arena, telling,
+                                  (size_t)shown_bytes(telling, telling_bytes, MAX_MESSAGE_BYTES)),
+    };
+    for (int i = 0; i < diagnosis.count; i++)
+        items[i + 1] = diagnosis.items[i];
+    char *distilled =
+        arena_printf(arena, KERNEL_FILE ": error: %s\n%s", items[0].message, diagnosis.distilled);
+    int shown = shown_bytes(distilled, strlen(distilled), DISTILLED_MAX_BYTES);
+    return (Diagnosis){.count = diagnosis.count + 1,
+                       .items = items,
+                       .distilled = arena_string_n(arena, distilled, (size_t)shown)};
+}

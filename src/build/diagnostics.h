@@ -15,6 +15,11 @@ typedef struct {
  * text, to quote lines from. */
 Diagnosis diagnose(Arena *arena, const char *log, const char *source);
 
+/* The same of a source that was refused: where nothing in the log is known for an error (the
+ * assembler and the linker have words of their own), its last line that speaks of one is it, or
+ * the last line of all. So there is always an error to show. */
+Diagnosis diagnose_refusal(Arena *arena, const char *log, const char *source);
+
 /* `text` as valid UTF-8: one with a byte that is none loses all that is not ASCII. */
 char *clean_text(Arena *arena, const char *text);
 

@@ -171,6 +171,27 @@ static void test_column_and_caret_point_into_the_users_own_line(void **state) {
     arena_free(arena);
 }
 
+static void test_refusal_without_a_known_error_tells_the_line_that_speaks_of_one(void **state) {
+    (void)state;
+    static const struct {
+        const char *log, *message;
+    } cases[] = {
+        {"/tmp/x.s: Assembler messages:\n/tmp/x.s:9: Error: no such instruction: `frob'\n done\n",
+         "/tmp/x.s:9: Error: no such instruction: `frob'"},
+        {"ld: symbol versions do not match\n\n", "ld: symbol versions do not match"},
+        {"", "the compiler refused it without a message"},
+    };
+    Arena *arena = arena_new();
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        Diagnosis diagnosis = diagnose_refusal(arena, cases[i].log, "int x;\n");
+        assert_int_equal(diagnosis.count, 1);
+        assert_string_equal(diagnosis.items[0].message, cases[i].message);
+        assert_string_equal(diagnosis.distilled,
+                            arena_printf(arena, "kernel.cu: error: %s\n", cases[i].message));
+    }
+    arena_free(arena);
+}
+
 static void test_warnings_of_ptxas_are_kept_when_there_is_no_error(void **state) {
     (void)state;
     Arena *arena = arena_new();
@@ -290,6 +311,7 @@ int main(void) {
         cmocka_unit_test(test_recorded_outputs_distil_to_the_expected_text),
         cmocka_unit_test(test_first_error_names_the_culprit_line_in_every_recorded_kernel),
         cmocka_unit_test(test_column_and_caret_point_into_the_users_own_line),
+        cmocka_unit_test(test_refusal_without_a_known_error_tells_the_line_that_speaks_of_one),
         cmocka_unit_test(test_warnings_of_ptxas_are_kept_when_there_is_no_error),
         cmocka_unit_test(test_types_are_written_in_cute_notation),
         cmocka_unit_test(test_garbage_is_no_diagnosis_and_no_crash),
