@@ -3,21 +3,39 @@
 #include <math.h>
 #include <string.h>
 
-static double quotient(double a, double b) { return a / b; }
-static double reciprocal(double a, double b) { return (void)b, 1 / a; }
-static double root(double a, double b) { return (void)b, sqrt(a); }
-static double inverse_root(double a, double b) { return (void)b, 1 / sqrt(a); }
-static double power_of_two(double a, double b) { return (void)b, exp2(a); }
-static double logarithm(double a, double b) { return (void)b, log2(a); }
-static double sine(double a, double b) { return (void)b, sin(a); }
-static double cosine(double a, double b) { return (void)b, cos(a); }
-static double hyperbolic(double a, double b) { return (void)b, tanh(a); }
+static double quotient(double a, double b) {
+    return a / b;
+}
+static double reciprocal(double a, double b) {
+    return (void)b, 1 / a;
+}
+static double root(double a, double b) {
+    return (void)b, sqrt(a);
+}
+static double inverse_root(double a, double b) {
+    return (void)b, 1 / sqrt(a);
+}
+static double power_of_two(double a, double b) {
+    return (void)b, exp2(a);
+}
+static double logarithm(double a, double b) {
+    return (void)b, log2(a);
+}
+static double sine(double a, double b) {
+    return (void)b, sin(a);
+}
+static double cosine(double a, double b) {
+    return (void)b, cos(a);
+}
+static double hyperbolic(double a, double b) {
+    return (void)b, tanh(a);
+}
 
 typedef struct {
     const char *prefix, *type;
     double (*truth)(double, double);
     double relative, absolute, ulps; // the largest of what they allow
-    double range;              // beyond it nothing is promised; 0: everywhere
+    double range;                    // beyond it nothing is promised; 0: everywhere
 } Bound;
 
 /* The first that fits. A last place of the format is allowed to small halves too. */
@@ -28,12 +46,12 @@ static const Bound bounds[] = {
     {"sqrt.", "f32", root, 0x1p-23, 0, 0, 0},
     {"rsqrt.approx.ftz", "f64", inverse_root, 0x1p-20, 0, 0, 0},
     {"rsqrt.", "f64", inverse_root, 0x1p-52, 0, 0, 0},
-    {"rsqrt.", "f32", inverse_root, 0x1p-22, 0, 0, 0}, // 2^-22.9
+    {"rsqrt.", "f32", inverse_root, 0x1p-22, 0, 0, 0},  // 2^-22.9
     {"ex2.", "f16", power_of_two, 0x1.12p-10, 0, 1, 0}, // 2^-9.9
     {"ex2.", "bf16", power_of_two, 0x1p-7, 0, 1, 0},
     {"ex2.", "f32", power_of_two, 0, 0, 2, 0},
     {"lg2.", "f32", logarithm, 0x1p-22, 0x1p-22, 0, 0}, // absolute between 0.5 and 2
-    {"sin.", "f32", sine, 0, 0x1.7p-21, 0, 6.2831855}, // 2^-20.5
+    {"sin.", "f32", sine, 0, 0x1.7p-21, 0, 6.2831855},  // 2^-20.5
     {"cos.", "f32", cosine, 0, 0x1.7p-21, 0, 6.2831855},
     {"tanh.", "f16", hyperbolic, 0, 0x1.03p-11, 0, 0}, // 2^-10.987
     {"tanh.", "bf16", hyperbolic, 0, 0x1p-8, 0, 0},
@@ -56,7 +74,9 @@ static double value_of(uint64_t bits, Format f) {
     return negative ? -size : size;
 }
 
-static double smallest_normal(Format f) { return ldexp(1, 2 - (1 << (f.exponent_bits - 1))); }
+static double smallest_normal(Format f) {
+    return ldexp(1, 2 - (1 << (f.exponent_bits - 1)));
+}
 
 static double last_place(double x, Format f) {
     double size = fabs(x) < smallest_normal(f) ? smallest_normal(f) : fabs(x);
@@ -67,30 +87,22 @@ static bool is_near(const Bound *bound, const char *name, Format f, double a, do
                     uint64_t result_bits, uint64_t gpu_bits) {
     bool flushes = strstr(name, ".ftz");
     double tiny = smallest_normal(f);
-    if (flushes && fabs(a) < tiny)
-        a = copysign(0, a);
-    if (flushes && fabs(b) < tiny)
-        b = copysign(0, b);
+    if (flushes && fabs(a) < tiny) a = copysign(0, a);
+    if (flushes && fabs(b) < tiny) b = copysign(0, b);
     double result = value_of(result_bits, f), gpu = value_of(gpu_bits, f);
     double truth = bound->truth(a, b);
-    if (result_bits == gpu_bits && isnan(truth))
-        return isnan(result);
-    if (isnan(truth) || isnan(result) || isnan(gpu))
-        return result_bits == gpu_bits;
+    if (result_bits == gpu_bits && isnan(truth)) return isnan(result);
+    if (isnan(truth) || isnan(result) || isnan(gpu)) return result_bits == gpu_bits;
     if (!strncmp(name, "div.approx", 10) && fabs(b) > 0x1p126)
         return result_bits == gpu_bits && result == 0; // flushed, says the ISA
-    if (bound->range && fabs(a) > bound->range)
-        return fabs(result) <= 1;
+    if (bound->range && fabs(a) > bound->range) return fabs(result) <= 1;
     double largest = ldexp(2 - ldexp(1, -f.mantissa_bits), (1 << (f.exponent_bits - 1)) - 1);
-    if (fabs(truth) > largest)
-        return signbit(result) == signbit(truth) && fabs(result) >= largest;
-    if (truth == 0)
-        return result_bits == gpu_bits && result == 0;
+    if (fabs(truth) > largest) return signbit(result) == signbit(truth) && fabs(result) >= largest;
+    if (truth == 0) return result_bits == gpu_bits && result == 0;
     double error = fabs(result - truth);
     double allowed = fmax(bound->relative * fabs(truth), bound->ulps * last_place(truth, f));
     bool middle = bound->absolute && bound->relative && (a <= 0.5 || a >= 2); // of lg2
-    if (bound->absolute && !middle)
-        allowed = fmax(allowed, bound->absolute);
+    if (bound->absolute && !middle) allowed = fmax(allowed, bound->absolute);
     allowed = fmax(allowed, last_place(truth, f) * 0.5); // exact but for its rounding
     return error <= allowed || (flushes && fabs(truth) < tiny * (1 + 0x1p-6) && result == 0);
 }

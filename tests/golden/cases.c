@@ -9,14 +9,13 @@
 typedef struct {
     GoldenCases list;
     size_t capacity;
-    const GoldenCase *shape;   // what the spellings of one pattern share
+    const GoldenCase *shape; // what the spellings of one pattern share
     const char *body, *tag;
     int row;
 } Builder;
 
 static void fail_without_memory(const void *pointer) {
-    if (!pointer)
-        abort();
+    if (!pointer) abort();
 }
 
 /* `body` with the opcode in place of $. */
@@ -30,15 +29,13 @@ static char *with_opcode(const char *body, const char *opcode) {
             fputs(opcode, out);
         else
             fputc(*body, out);
-    if (fclose(out))
-        abort();
+    if (fclose(out)) abort();
     return text;
 }
 
 static bool has_name(const GoldenCases *list, const char *name) {
     for (size_t i = 0; i < list->count; i++)
-        if (!strcmp(list->all[i].name, name))
-            return true;
+        if (!strcmp(list->all[i].name, name)) return true;
     return false;
 }
 
@@ -53,10 +50,8 @@ static uint32_t words_of(const char *results) {
 static void add(Builder *b, const char *opcode) {
     GoldenCase c = *b->shape;
     int length = snprintf(c.name, sizeof c.name, "%s%s%s", opcode, *b->tag ? "/" : "", b->tag);
-    if (length >= (int)sizeof c.name)
-        abort();
-    if (has_name(&b->list, c.name))
-        return;
+    if (length >= (int)sizeof c.name) abort();
+    if (has_name(&b->list, c.name)) return;
     c.body = with_opcode(b->body, opcode);
     c.approximate = strstr(opcode, ".approx") || !strncmp(opcode, "div.full", 8);
     size_t sources = strlen(c.sources);
@@ -114,16 +109,18 @@ static void by_hand(Builder *b, const char *pattern, const char *tag, const char
 static char kind_of(uint8_t bytes, bool is_float, const char *pattern) {
     const char *last = strrchr(pattern, '.');
     bool brain = last && strstr(last, "bf16");
-    if (bytes <= 2)
-        return !is_float ? 'h' : brain ? 'g' : 'b';
+    if (bytes <= 2) return !is_float ? 'h' : brain ? 'g' : 'b';
     if (bytes == 4)
         return is_float || !strcmp(last, ".f32") ? 'f'
                : strstr(last, "f16x2")           ? (brain ? 'G' : 'B')
-               : strstr(last, "16x2")            ? 'q' : 'i';
+               : strstr(last, "16x2")            ? 'q'
+                                                 : 'i';
     return is_float || !strcmp(last, ".f64") ? 'd' : 'l';
 }
 
-static char register_of(uint8_t bytes) { return bytes <= 2 ? 'h' : bytes == 4 ? 'r' : 'l'; }
+static char register_of(uint8_t bytes) {
+    return bytes <= 2 ? 'h' : bytes == 4 ? 'r' : 'l';
+}
 
 static void append(char *text, size_t size, const char *part) {
     size_t length = strlen(text);
@@ -137,8 +134,9 @@ static void carry_body(const Row *row, char *body, size_t size, char *sources, c
     char line[96];
     if (uses) {
         sources[row->count] = 'c';
-        snprintf(line, sizeof line, borrow ? "sub.cc.u32 %%r14, 0, %%r%d;\n"
-                                           : "add.cc.u32 %%r14, %%r%d, 0xffffffff;\n",
+        snprintf(line, sizeof line,
+                 borrow ? "sub.cc.u32 %%r14, 0, %%r%d;\n"
+                        : "add.cc.u32 %%r14, %%r%d, 0xffffffff;\n",
                  row->count + 1);
         append(body, size, line);
     }
@@ -158,7 +156,7 @@ static void from_row(Builder *b, int index) {
     const Row *row = &sim_rows[index];
     GoldenCase shape = {0};
     uint8_t bytes[5], count = row->count;
-    char text[256] = "", body[256] = "", part[16];
+    char text[256] = "", body[320] = "", part[16];
     memcpy(bytes, row->type_bytes, 4);
     if (row->family == FAMILY_BFI) {
         count = 4;
@@ -174,8 +172,7 @@ static void from_row(Builder *b, int index) {
                row->family != FAMILY_CARRY) {
         return;
     }
-    if (!*row->pattern)
-        return;
+    if (!*row->pattern) return;
     for (int i = 1; i <= count; i++) {
         shape.sources[i - 1] = kind_of(bytes[i], row->floats >> i & 1, row->pattern);
         snprintf(part, sizeof part, ", %%%c%d", register_of(bytes[i]), i);
@@ -208,7 +205,8 @@ static void from_row(Builder *b, int index) {
 
 GoldenCases golden_cases(void) {
     Builder b = {0};
-#define CASE(pattern, tag, sources, results, body) by_hand(&b, pattern, tag, sources, results, body);
+#define CASE(pattern, tag, sources, results, body)                                                 \
+    by_hand(&b, pattern, tag, sources, results, body);
 #include "golden/cases.def"
     for (int row = 0; row < ROW_COUNT; row++)
         from_row(&b, row);

@@ -11,20 +11,20 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#define GOLDEN_BLOCK 128       // threads of a block; all lanes of a case are whole blocks
+#define GOLDEN_BLOCK     128 // threads of a block; all lanes of a case are whole blocks
 #define GOLDEN_MAX_LANES 2048
 #define GOLDEN_MAX_WORDS 16
-#define GOLDEN_GROUP 64        // lanes that share a hash
+#define GOLDEN_GROUP     64 // lanes that share a hash
 
 typedef struct {
-    char name[96];             // the opcode; "/tag" follows where one opcode has several cases
-    char *body;                // PTX between loading the operands and storing the results
-    char sources[8];           // kinds of the operands, see operands.c; operand i is register i
-    char results[48];          // registers to store, in order: "r0 p5"
+    char name[96];    // the opcode; "/tag" follows where one opcode has several cases
+    char *body;       // PTX between loading the operands and storing the results
+    char sources[8];  // kinds of the operands, see operands.c; operand i is register i
+    char results[48]; // registers to store, in order: "r0 p5"
     uint32_t lanes;
-    uint32_t words;            // 32-bit words that a lane stores
-    bool approximate;          // specified to an error bound: its results are kept, not hashed
-    int row;                   // of the simulator's table; -1: written by hand
+    uint32_t words;   // 32-bit words that a lane stores
+    bool approximate; // specified to an error bound: its results are kept, not hashed
+    int row;          // of the simulator's table; -1: written by hand
 } GoldenCase;
 
 typedef struct {
@@ -54,7 +54,7 @@ void golden_write_line(FILE *file, const GoldenCase *c, uint32_t key, const uint
 typedef struct {
     char name[96];
     uint32_t key;
-    uint32_t *values;          // hashes of groups, or results
+    uint32_t *values; // hashes of groups, or results
     size_t count;
 } GoldenRecord;
 

@@ -11,8 +11,7 @@ static char *file_text(const char *path) {
         free(text);
         text = NULL;
     }
-    if (file)
-        fclose(file);
+    if (file) fclose(file);
     return text;
 }
 

@@ -46,13 +46,20 @@ static Driver load_driver(void) {
         const char *name;
         void *to;
     } functions[] = {
-        {"cuInit", &d.init}, {"cuDeviceGet", &d.device_get}, {"cuDeviceGetName", &d.device_name},
+        {"cuInit", &d.init},
+        {"cuDeviceGet", &d.device_get},
+        {"cuDeviceGetName", &d.device_name},
         {"cuDriverGetVersion", &d.driver_version},
-        {"cuDevicePrimaryCtxRetain", &d.context_retain}, {"cuCtxSetCurrent", &d.context_set},
-        {"cuModuleLoadData", &d.module_load}, {"cuModuleGetFunction", &d.module_function},
-        {"cuMemAlloc_v2", &d.allocate}, {"cuMemcpyHtoD_v2", &d.to_device},
-        {"cuMemcpyDtoH_v2", &d.to_host}, {"cuMemsetD8_v2", &d.fill},
-        {"cuLaunchKernel", &d.launch}, {"cuCtxSynchronize", &d.synchronize},
+        {"cuDevicePrimaryCtxRetain", &d.context_retain},
+        {"cuCtxSetCurrent", &d.context_set},
+        {"cuModuleLoadData", &d.module_load},
+        {"cuModuleGetFunction", &d.module_function},
+        {"cuMemAlloc_v2", &d.allocate},
+        {"cuMemcpyHtoD_v2", &d.to_device},
+        {"cuMemcpyDtoH_v2", &d.to_host},
+        {"cuMemsetD8_v2", &d.fill},
+        {"cuLaunchKernel", &d.launch},
+        {"cuCtxSynchronize", &d.synchronize},
     };
     for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
         void *found = dlsym(library, functions[i].name);
@@ -65,8 +72,7 @@ static Driver load_driver(void) {
 static void *file_bytes(const char *path) {
     FILE *file = fopen(path, "rb");
     long size = -1;
-    if (file && !fseek(file, 0, SEEK_END))
-        size = ftell(file);
+    if (file && !fseek(file, 0, SEEK_END)) size = ftell(file);
     char *bytes = size > 0 ? calloc((size_t)size + 1, 1) : NULL;
     if (!bytes || fseek(file, 0, SEEK_SET) || fread(bytes, 1, (size_t)size, file) != (size_t)size) {
         fprintf(stderr, "golden_run: cannot read %s\n", path);
@@ -123,18 +129,18 @@ int main(int count, char **arguments) {
         char kernel[32];
         void *function, *parameters[] = {&in, &out};
         snprintf(kernel, sizeof kernel, "k%zu", i);
-        if (d.module_function(&function, module, kernel))
-            continue; // refused by ptxas
+        if (d.module_function(&function, module, kernel)) continue; // refused by ptxas
         size_t words = (size_t)c->lanes * c->words;
         golden_operands(c, operands);
         must(d.to_device(in, operands, sizeof operands), c->name);
         must(d.fill(out, 0, 4 * words), c->name);
         must(d.launch(function, c->lanes / GOLDEN_BLOCK, 1, 1, GOLDEN_BLOCK, 1, 1, 0, NULL,
-                      parameters, NULL), c->name);
+                      parameters, NULL),
+             c->name);
         must(d.synchronize(), c->name);
         must(d.to_host(results, out, 4 * words), c->name);
         golden_write_line(c->approximate ? approximations : rows, c,
-                          golden_key(c, (const uint64_t (*)[4])operands), results);
+                          golden_key(c, (const uint64_t(*)[4])operands), results);
         fprintf(all, "%s %zu\n", c->name, words);
         must(fwrite(results, 4, words, all) != words, "results.bin");
         recorded++;

@@ -49,11 +49,9 @@ static bool read_line(const char *line, size_t length, GoldenRecord *record) {
     memcpy(record->name, line, name);
     record->count = (length - name - 10) / 8;
     record->values = calloc(record->count, sizeof *record->values);
-    if (!record->values)
-        abort();
+    if (!record->values) abort();
     for (size_t i = 0; i < record->count; i++)
-        if (!hex8(line + name + 10 + 8 * i, &record->values[i]))
-            return false;
+        if (!hex8(line + name + 10 + 8 * i, &record->values[i])) return false;
     return true;
 }
 
@@ -66,21 +64,18 @@ bool golden_read(const char *path, GoldenRecord **records, size_t *count) {
     *records = NULL;
     *count = 0;
     while (good && (length = getline(&line, &capacity, file)) > 0) {
-        if (line[0] == '#')
-            continue;
+        if (line[0] == '#') continue;
         if (*count == room) {
             room = room ? 2 * room : 256;
             *records = realloc(*records, room * sizeof **records);
-            if (!*records)
-                abort();
+            if (!*records) abort();
         }
         (*records)[*count] = (GoldenRecord){0};
         line[length - 1] = 0;
         good = read_line(line, (size_t)length - 1, &(*records)[(*count)++]);
     }
     free(line);
-    if (file)
-        fclose(file);
+    if (file) fclose(file);
     return good;
 }
 

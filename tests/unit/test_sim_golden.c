@@ -4,8 +4,8 @@
  * $GOLDEN_RESULTS names results.bin of the recording, if it is still at hand; a difference is then
  * shown with what was expected.
  */
-#include "golden/golden.h"
 #include "golden/bounds.h"
+#include "golden/golden.h"
 #include "support/sim_ptx.h"
 #include <math.h>
 #include <setjmp.h>
@@ -16,7 +16,7 @@
 #include <cmocka.h>
 
 #define FOLDER SOURCE_ROOT "/tests/data/golden/"
-#define SHOWN 3 // differences of a case
+#define SHOWN  3 // differences of a case
 
 typedef struct {
     GoldenCases cases;
@@ -34,8 +34,7 @@ static char *file_bytes(const char *path, size_t *size) {
     char part[65536];
     for (size_t n; in && (n = fread(part, 1, sizeof part, in)) > 0;)
         fwrite(part, 1, n, out);
-    if (in)
-        fclose(in);
+    if (in) fclose(in);
     fclose(out);
     return bytes;
 }
@@ -50,7 +49,8 @@ static int build_world(void **state) {
     return golden_read(FOLDER "rows.txt", &world.exact, &world.exact_count) &&
                    golden_read(FOLDER "approximations.txt", &world.approximate,
                                &world.approximate_count)
-               ? 0 : -1;
+               ? 0
+               : -1;
 }
 
 static int drop_world(void **state) {
@@ -68,8 +68,7 @@ static const GoldenRecord *record_of(const GoldenCase *c) {
     const GoldenRecord *records = c->approximate ? world.approximate : world.exact;
     size_t count = c->approximate ? world.approximate_count : world.exact_count;
     for (size_t i = 0; i < count; i++)
-        if (!strcmp(records[i].name, c->name))
-            return &records[i];
+        if (!strcmp(records[i].name, c->name)) return &records[i];
     return NULL;
 }
 
@@ -80,8 +79,7 @@ static const uint32_t *full_results(const GoldenCase *c) {
     for (const char *at = world.full, *end = at + world.full_bytes; at < end;) {
         const char *line_end = memchr(at, '\n', (size_t)(end - at));
         size_t words = line_end ? strtoul(strchr(at, ' ') + 1, NULL, 10) : 0;
-        if (!line_end || words > sizeof copy / 4 || line_end + 1 + 4 * words > end)
-            return NULL;
+        if (!line_end || words > sizeof copy / 4 || line_end + 1 + 4 * words > end) return NULL;
         if (!strncmp(at, c->name, length) && at[length] == ' ')
             return memcpy(copy, line_end + 1, 4 * words);
         at = line_end + 1 + 4 * words;
@@ -89,7 +87,8 @@ static const uint32_t *full_results(const GoldenCase *c) {
     return NULL;
 }
 
-/* ---- one case --------------------------------------------------------------------------------- */
+/* ---- one case ---------------------------------------------------------------------------------
+ */
 
 typedef struct {
     uint64_t operands[GOLDEN_MAX_LANES][4];
@@ -103,16 +102,18 @@ static bool run_case(PtxModule *module, size_t index, Memory *memory) {
     snprintf(name, sizeof name, "k%zu", index);
     PtxKernel *kernel = ptx_kernel(module, name, message);
     if (!kernel) {
-        if (!strstr(message, "unknown instruction"))
-            fail_msg("%s: %s", c->name, message);
+        if (!strstr(message, "unknown instruction")) fail_msg("%s: %s", c->name, message);
         return false;
     }
     golden_operands(c, memory->operands);
     memset(memory->results, 0, 4 * (size_t)c->lanes * c->words);
     const void *parameters[] = {memory->operands, memory->results};
     SimOptions options = {1, 1, 0, 1};
-    Launch launch = {.grid = {c->lanes / GOLDEN_BLOCK, 1, 1}, .block = {GOLDEN_BLOCK, 1, 1},
-                     .params = parameters, .param_bytes = sizeof parameters, .options = &options};
+    Launch launch = {.grid = {c->lanes / GOLDEN_BLOCK, 1, 1},
+                     .block = {GOLDEN_BLOCK, 1, 1},
+                     .params = parameters,
+                     .param_bytes = sizeof parameters,
+                     .options = &options};
     ExecStatus status = exec_launch(kernel, &launch);
     SimReport report = {.message = "no report"};
     if (sim_take_reports(&report, 1) || status != EXEC_OK)
@@ -128,27 +129,25 @@ static void print_lane(const GoldenCase *c, const Memory *memory, uint32_t lane,
     print_message(" gives");
     for (uint32_t w = 0; w < c->words; w++)
         print_message(" %08x", memory->results[lane * c->words + w]);
-    if (expected)
-        print_message(", expected");
+    if (expected) print_message(", expected");
     for (uint32_t w = 0; expected && w < c->words; w++)
         print_message(" %08x", expected[lane * c->words + w]);
     print_message("\n");
 }
 
 /* Groups whose hash differs; the first lanes of the first ones are shown. */
-static size_t differing_groups(const GoldenCase *c, const GoldenRecord *record, const Memory *memory,
-                               bool quiet) {
+static size_t differing_groups(const GoldenCase *c, const GoldenRecord *record,
+                               const Memory *memory, bool quiet) {
     const uint32_t *full = full_results(c);
     size_t groups = c->lanes / GOLDEN_GROUP, wrong = 0, shown = 0;
     for (size_t g = 0; g < groups; g++) {
         size_t words = GOLDEN_GROUP * (size_t)c->words;
-        if (golden_hash(memory->results + g * words, words) == record->values[g])
-            continue;
+        if (golden_hash(memory->results + g * words, words) == record->values[g]) continue;
         wrong++;
         for (uint32_t i = 0; i < GOLDEN_GROUP && shown < SHOWN && !quiet; i++) {
             uint32_t lane = (uint32_t)g * GOLDEN_GROUP + i;
-            if (full && !memcmp(full + lane * c->words, memory->results + lane * c->words,
-                                4 * c->words))
+            if (full &&
+                !memcmp(full + lane * c->words, memory->results + lane * c->words, 4 * c->words))
                 continue;
             print_lane(c, memory, lane, full);
             shown++;
@@ -167,15 +166,13 @@ static size_t out_of_bounds(const GoldenCase *c, const GoldenRecord *record, con
         const uint32_t *gpu = record->values + lane * c->words;
         const uint32_t *ours = memory->results + lane * c->words;
         bool gpu_is_right = golden_within_bound(c, memory->operands[lane], gpu, gpu);
-        if (gpu_is_right && golden_within_bound(c, memory->operands[lane], ours, gpu))
-            continue;
+        if (gpu_is_right && golden_within_bound(c, memory->operands[lane], ours, gpu)) continue;
         if (wrong++ < SHOWN) {
             print_message(gpu_is_right ? "" : "  the GPU itself is out of bounds:\n");
             print_lane(c, memory, lane, record->values);
         }
     }
-    if (wrong)
-        print_message("%s: %zu of %u results are out of bounds\n", c->name, wrong, c->lanes);
+    if (wrong) print_message("%s: %zu of %u results are out of bounds\n", c->name, wrong, c->lanes);
     return wrong;
 }
 
@@ -183,22 +180,20 @@ static void compare_all(bool approximate) {
     static Memory *memory;
     char message[512] = "", *ptx = golden_ptx(&world.cases, world.refused);
     PtxModule *module = ptx_module_load(ptx, strlen(ptx), message);
-    if (!module)
-        fail_msg("%s", message);
+    if (!module) fail_msg("%s", message);
     memory = device_copy(NULL, sizeof *memory, "memory");
     size_t wrong = 0, compared = 0, known = 0, stale = 0, ahead = 0;
     for (size_t i = 0; i < world.cases.count; i++) {
         const GoldenCase *c = &world.cases.all[i];
         const GoldenRecord *record = record_of(c);
-        if (c->approximate != approximate || !record)
-            continue;
+        if (c->approximate != approximate || !record) continue;
         if (!run_case(module, i, memory)) {
             ahead++;
             continue;
         }
         size_t values = (size_t)c->lanes * c->words / (approximate ? 1 : GOLDEN_GROUP * c->words);
         if (record->count != values ||
-            record->key != golden_key(c, (const uint64_t (*)[4])memory->operands)) {
+            record->key != golden_key(c, (const uint64_t(*)[4])memory->operands)) {
             print_message("%s is not the case that was recorded\n", c->name);
             stale++;
             continue;
@@ -216,7 +211,8 @@ static void compare_all(bool approximate) {
     ptx_module_free(module);
     free(ptx);
     print_message("%zu cases compared, %zu known to differ; %zu recorded for instructions that are "
-                  "not executed yet\n", compared, known, ahead);
+                  "not executed yet\n",
+                  compared, known, ahead);
     assert_true(compared > 0);
     if (wrong || stale)
         fail_msg("%zu cases are not as expected, %zu are out of date", wrong, stale);
@@ -253,7 +249,8 @@ static int with_isa(void **state) {
     return 0;
 }
 
-#define ON(test, isa) {#test " on " #isa, test, with_isa, NULL, (void *)(uintptr_t)&isa}
+#define ON(test, isa)                                                                              \
+    { #test " on " #isa, test, with_isa, NULL, (void *)(uintptr_t)&isa }
 #define ON_EACH(test) ON(test, avx512), ON(test, avx2), ON(test, base)
 
 int main(void) {
