@@ -46,14 +46,14 @@ static const Bound bounds[] = {
     {"sqrt.", "f32", root, 0x1p-23, 0, 0, 0},
     {"rsqrt.approx.ftz", "f64", inverse_root, 0x1p-20, 0, 0, 0},
     {"rsqrt.", "f64", inverse_root, 0x1p-52, 0, 0, 0},
-    {"rsqrt.", "f32", inverse_root, 0x1p-22, 0, 0, 0},  // 2^-22.9
-    {"ex2.", "f16", power_of_two, 0x1.12p-10, 0, 1, 0}, // 2^-9.9
+    {"rsqrt.", "f32", inverse_root, 0x1.126p-23, 0, 0, 0}, // 2^-22.9
+    {"ex2.", "f16", power_of_two, 0x1.126p-10, 0, 1, 0},   // 2^-9.9
     {"ex2.", "bf16", power_of_two, 0x1p-7, 0, 1, 0},
     {"ex2.", "f32", power_of_two, 0, 0, 2, 0},
-    {"lg2.", "f32", logarithm, 0x1p-22, 0x1p-22, 0, 0}, // absolute between 0.5 and 2
-    {"sin.", "f32", sine, 0, 0x1.7p-21, 0, 6.2831855},  // 2^-20.5
-    {"cos.", "f32", cosine, 0, 0x1.7p-21, 0, 6.2831855},
-    {"tanh.", "f16", hyperbolic, 0, 0x1.03p-11, 0, 0}, // 2^-10.987
+    {"lg2.", "f32", logarithm, 0x1p-22, 0x1p-22, 0, 0},  // absolute between 0.5 and 2
+    {"sin.", "f32", sine, 0, 0x1.6a1p-21, 0, 6.2831855}, // 2^-20.5
+    {"cos.", "f32", cosine, 0, 0x1.6a1p-21, 0, 6.2831855},
+    {"tanh.", "f16", hyperbolic, 0, 0x1.025p-11, 0, 0}, // 2^-10.987
     {"tanh.", "bf16", hyperbolic, 0, 0x1p-8, 0, 0},
     {"tanh.", "f32", hyperbolic, 0x1p-11, 0, 0, 0},
 };
