@@ -143,21 +143,24 @@ static void listen(void *context, const char *kind, const Json *body) {
     if (++world->counters->events == world->counters->killed_at) _exit(99);
 }
 
+static RunOptions run_options(World *world) {
+    return (RunOptions){.task = &world->task,
+                        .limits = world->limits,
+                        .judging = {.seeds = 7, .call_timeout_s = 1.5},
+                        .compiler = "nvcc 1.2.3",
+                        .directory = world->directory,
+                        .device = "sim",
+                        .arch = "sm_90a",
+                        .start_source = world->start,
+                        .hint = "mind the tail"};
+}
+
 static bool run(World *world, bool resume) {
     const RunDeps deps = {
         .context = world, .ask = fake_ask, .judge = fake_judge, .model_name = "fake:script"};
-    const RunOptions options = {.task = &world->task,
-                                .limits = world->limits,
-                                .judging = {.seeds = 7, .call_timeout_s = 1.5},
-                                .compiler = "nvcc 1.2.3",
-                                .directory = world->directory,
-                                .device = "sim",
-                                .arch = "sm_90a",
-                                .start_source = world->start,
-                                .hint = "mind the tail",
-                                .listener = listen,
-                                .listener_context = world,
-                                .cancel = &world->cancel};
+    RunOptions options = run_options(world);
+    options.listener = listen;
+    options.listener_context = world;
     const char *path = path_join(world->arena, world->directory, "run.db");
     Journal *journal;
     bool opened = resume ? journal_open(path, &journal, &world->err)
@@ -624,12 +627,7 @@ static void test_replayed_run_tells_the_same_story(void **state) {
     assert_true(directory_make(world->directory, &world->err));
     const RunDeps deps = {
         .context = &context, .ask = replay_ask, .judge = replay_judge, .model_name = "fake:script"};
-    const RunOptions options = {.task = &world->task,
-                                .limits = world->limits,
-                                .directory = world->directory,
-                                .device = "sim",
-                                .arch = "sm_90a",
-                                .hint = "mind the tail"};
+    const RunOptions options = run_options(world);
     Journal *journal;
     assert_true(
         journal_create(path_join(world->arena, world->directory, "run.db"), &journal, &world->err));
