@@ -161,6 +161,7 @@ static bool run(World *world, bool resume) {
     RunOptions options = run_options(world);
     options.listener = listen;
     options.listener_context = world;
+    options.cancel = &world->cancel;
     const char *path = path_join(world->arena, world->directory, "run.db");
     Journal *journal;
     bool opened = resume ? journal_open(path, &journal, &world->err)
