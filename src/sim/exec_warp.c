@@ -196,6 +196,14 @@ static bool barrier_arrive(Warp *w, Split *s, const Inst *inst, uint8_t *regs, u
 
 /* ---- lanes that wait for each other ---------------------------------------------------------- */
 
+/* Which of `lanes` name the same members as `wanted`. */
+static uint32_t lanes_naming(const uint32_t *members, uint32_t wanted, uint32_t lanes) {
+    uint32_t same = 0;
+    for (int lane = 0; lane < LANES; lane++)
+        same |= (uint32_t)(members[lane] == wanted) << lane;
+    return same & lanes;
+}
+
 /* Runs a .sync instruction for all splits that wait at it, when no member is missing. */
 static bool sync_try(Warp *w, Split *s, const Inst *inst) {
     uint32_t together = 0;
@@ -499,6 +507,14 @@ run_split(Warp *w, int index, uint32_t quantum, const bool checked) {
             const uint32_t *members =
                 (const uint32_t *)(const void *)(regs + s->activation->code->lists[inst->list]);
             uint32_t wanted = members[__builtin_ctz(active)];
+            uint32_t group = lanes_naming(members, wanted, active);
+            if (group != active) { // groups that did not part go one after another
+                part(w, index, mask & ~group, pc, pc + 1);
+                s = &w->splits[index];
+                mask = s->mask;
+                stop = stop_pc(w, s);
+                continue;
+            }
             if (!(wanted & w->live & ~mask)) {
                 inst->run(w, inst, regs, active);
                 pc++;

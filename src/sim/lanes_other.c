@@ -218,7 +218,7 @@ PURE bool test_class(u32 test, bool top, bool exponent, bool fraction) {
     case 3:
         return nan;
     case 4:
-        return !top && exponent;
+        return !top && (exponent || !fraction); // zeros count as normal
     default:
         return !top && !exponent && fraction;
     }
