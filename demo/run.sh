@@ -10,10 +10,10 @@ rm -rf "$place"
 mkdir -p "$place"
 
 cat <<TEXT
-A model was asked to write a CuTe kernel for C = A B. Its replies are RECORDED
-($(basename "$recording")); nobody is asked now. Everything else happens now, on this
-machine: the builds, with an empty cache; the execution, on the simulator; the
-verdicts.
+cutegen asks for a CuTe kernel for C = A B. The replies it gets are RECORDED
+($(basename "$recording"), the first with a planted error); no model is asked now.
+Everything else happens now, on this machine: the builds, with an empty cache; the
+execution, on the simulator; the verdicts.
 
 TEXT
 

@@ -95,6 +95,17 @@ static void shapes_text(Arena *arena, Buf *out, const Task *task) {
     buf_puts(out, ".\n");
 }
 
+/* What the place of execution cannot do, so that no reply is wasted on it. */
+static const char *device_text(const char *device) {
+    bool simulated = !device || strncmp(device, "sim", 3) == 0;
+    return simulated
+               ? "\nThere is no GPU: a simulator of SIMT PTX executes the kernel. What it does "
+                 "not execute yet must not be used: tensor cores (`ldmatrix`, `mma`, "
+                 "`wgmma`), TMA, bulk copies, mbarriers, clusters. `cp.async` is fine; "
+                 "products go through `UniversalFMA`.\n"
+               : "";
+}
+
 static bool task_text(Arena *arena, const PromptContext *context, char **text, Error *err) {
     const Task *task = context->task;
     char *reference;
@@ -122,6 +133,7 @@ static bool task_text(Arena *arena, const PromptContext *context, char **text, E
         {"header", without_end(arena, task_kernel_header(arena, task))},
         {"reference_language", text_ends_with(task->reference_path, ".py") ? "python" : "c"},
         {"reference", without_end(arena, reference)},
+        {"device", device_text(context->device)},
         {"hint", context->hint ? arena_printf(arena, "\nThe user adds: %s\n", context->hint) : ""},
     };
     return prompt_fill(arena, "task", values, COUNT_OF(values), text, err);

@@ -104,6 +104,14 @@ static void test_every_stage_tells_the_task(void **state) {
     }
 }
 
+static void test_simulated_runs_are_told_what_the_simulator_cannot_do(void **state) {
+    World *world = *state;
+    PromptContext context = context_of(world, STAGE_DRAFT);
+    has(prompt_of(world, &context), "must not be used: tensor cores");
+    context.device = "cuda:0";
+    assert_null(strstr(prompt_of(world, &context), "simulator"));
+}
+
 static void test_debug_prompt_holds_the_rules_of_repair(void **state) {
     World *world = *state;
     PromptContext context = context_of(world, STAGE_DEBUG);
@@ -194,6 +202,7 @@ int main(void) {
         TEST(test_unknown_template_is_an_error),
         TEST(test_braces_of_code_and_of_values_are_left_alone),
         TEST(test_every_stage_tells_the_task),
+        TEST(test_simulated_runs_are_told_what_the_simulator_cannot_do),
         TEST(test_debug_prompt_holds_the_rules_of_repair),
         TEST(test_draft_and_optimise_carry_the_playbook_of_the_class),
         TEST(test_sections_without_content_leave_no_heading),
